@@ -5,6 +5,7 @@ chooser    which language model answers, which could, which could be fetched
 config     every setting and its origin; profiles
 ears       which ears: fetched, by kind, or on a server
 fetching   one model fetched, paused, continued, cancelled
+forgetting  a sentence forgotten for good, in every talk
 found      language models on this machine, ours and those of other programs
 household  timers, lists and notes of the home: opened, taken over, told aloud
 hub        models fetched, resumed, verified

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from assistant.base.errors import EngineFailed, SettingError
@@ -27,14 +28,21 @@ class ListedPersonas:
     def __init__(self, services: Services, settings: Settings, folder: Path) -> None:
         self._services, self._settings, self._folder = services, settings, folder
         self._seen = self._files()
+        self._facts = services.facts()
 
     def beginnings(self) -> dict[str, Prompt]:
         """The prompt that a talk begins with, by persona."""
-        session = Session("", self._services, self._settings)
-        try:
-            return {f"persona/{name}": session.prompt_as(name) for name in self._services.personas}
-        finally:
-            session.close()
+        found: dict[str, Prompt] = {}
+        for behind, memory in (("", True), ("/plain", False)):  # a client's talk has no memory unless it asks for it
+            session = Session("", self._services, replace(self._settings, memory=memory))
+            try:
+                for name in self._services.personas:
+                    prompt = session.prompt_as(name)
+                    if prompt != found.get(f"persona/{name}"):
+                        found[f"persona/{name}{behind}"] = prompt
+            finally:
+                session.close()
+        return found
 
     async def run(self) -> None:
         """Until cancelled, or the engines end."""
@@ -58,7 +66,8 @@ class ListedPersonas:
     def _changed(self) -> bool:
         """Take over what the files say now. A file that cannot be read is reported, and changes nothing."""
         if (seen := self._files()) == self._seen:
-            return False
+            facts, self._facts = self._facts, self._services.facts()
+            return facts != self._facts
         self._seen = seen
         try:
             found = load_personas(self._folder)

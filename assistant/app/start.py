@@ -12,18 +12,20 @@ import asyncio
 import datetime as dt
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assistant.app.checks import check_settings
 from assistant.app.config import Config, certain_profile
 from assistant.app.ears import begin_hearing
+from assistant.app.forgetting import Forgetting
 from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
@@ -43,8 +45,10 @@ from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
 from assistant.tools.mcp.servers import McpServers
+from assistant.tools.memory import FILE, MemoryFile
 from assistant.tools.own import OwnTools, load_own_tools
 from assistant.tools.registry import Tool, ToolRegistry
+from assistant.tools.rows import MEMORY, NOTES
 from assistant.tools.running import HandsOnHome
 from assistant.tools.wall import wall_clock
 
@@ -159,13 +163,16 @@ async def open_talks(
         servers, started = await stack.enter_async_context(_mcp_servers(config, own))
         models = await _models(config, stack, report)
         await started
-        for line in (*own.problems, *servers.problems):
-            report(line)
+        _report_all(report, own.problems, servers.problems)
+        memory = MemoryFile(config.home / FILE)
         aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
-        home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays)))
+        home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays, memory)))
         open_household(home, config.home, models.deployment.journals, report)
         tools = partial(_own_tools, personas, home=home, own=(*own.tools, *servers.tools), names=models.builtin)
-        services = replace(_services(config, models, personas, pool, tools), servers=servers)
+        services = _services(
+            config, models, personas, pool, tools, servers, memory,
+            lambda fact: Forgetting(talks, models, config.talks).forget(fact),
+        )  # fmt: skip
         talks = Talks(
             services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
             journals=models.deployment.journals, pictures=config.home / "pictures",
@@ -259,6 +266,11 @@ async def _quiet(thread: EngineThread, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
+def _report_all(report: Report, *lines: Iterable[str]) -> None:
+    for line in chain(*lines):
+        report(line)
+
+
 def _make_home(home: Path) -> None:
     """Raises SettingError where nothing can be kept."""
     try:
@@ -272,7 +284,8 @@ def _make_home(home: Path) -> None:
 
 def _services(
     config: Config, models: Models, personas: dict[str, Persona], pool: ThreadPoolExecutor,
-    tools: Callable[..., ToolRegistry],
+    tools: Callable[..., ToolRegistry], servers: McpServers, memory: MemoryFile,
+    forget: Callable[[str], Awaitable[None]],
 ) -> Services:  # fmt: skip
     return Services(
         Engines(models.llm, models.tts, models.asr),
@@ -284,6 +297,9 @@ def _services(
         trace_log=TraceLog(config.logs / "turns.jsonl"),
         candidates=config.uses("candidates"),
         echo=config.uses("echo"),
+        servers=servers,
+        facts=memory.facts if models.builtin is None else tuple,  # the shipped model reads nothing but its notes
+        forget=forget,
     )
 
 
@@ -291,8 +307,9 @@ def _own_tools(
     personas: dict[str, Persona], session: ToolHost, home: HomeRows,
     *, own: Iterable[Tool] = (), names: Sequence[str] | None = None,
 ) -> ToolRegistry:  # fmt: skip
+    small = names is not None  # it knows the tool for notes, and none for the memory
     household = BuiltinTools(
-        Kept(home),
+        Kept(home, lambda: MEMORY if small and session.settings.memory else NOTES),
         home.now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,

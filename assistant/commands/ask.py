@@ -131,7 +131,7 @@ async def _ask(args: argparse.Namespace) -> int:
         config = app.config
         settings = Settings(
             persona=config.persona, voice=config.voice or None, paced=False,
-            turn_detection=None if args.fast else SemanticVad("low"),
+            turn_detection=None if args.fast else SemanticVad("low"), memory=True,
         )  # fmt: skip
         session = app.talks.open(settings)
         follow = Follow(lambda line: print(line, flush=True), app.personas[config.persona].title.lower())

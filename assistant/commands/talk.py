@@ -78,7 +78,8 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
             raise SettingError("--camera: this language model cannot see; start without it, or with a model that can")
         if camera is not None:
             _tell("the camera is on: one picture is taken when you begin to speak")
-        settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
+        settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True,
+                            memory=True)  # fmt: skip
         session = app.talks.open(settings)
         player = Player()
         sound: Channel[Pcm] = Channel(100)

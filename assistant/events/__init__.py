@@ -40,6 +40,7 @@ from assistant.events.extensions import (
     EXTENSIONS,
     Duck,
     FrameShown,
+    MemoryChanged,
     Nod,
     PersonaSwitched,
     Resume,
@@ -126,7 +127,7 @@ Event: TypeAlias = (
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | ToolBegun | ToolAsked
-    | ToolsListed | FrameShown | TimelineReady | SightChanged
+    | ToolsListed | MemoryChanged | FrameShown | TimelineReady | SightChanged
 )  # fmt: skip
 
 __all__ = [
@@ -163,7 +164,7 @@ __all__ = [
     "ItemStatus",
     "ItemTruncated",
     "McpApprovalRequest",
-    "McpCall",
+    "McpCall", "MemoryChanged",
     "Message",
     "Modality",
     "NamedServer",

@@ -104,6 +104,15 @@ class ToolAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryChanged:
+    """Extension: a reply added these sentences to the memory, or took them out."""
+
+    response_id: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolsListed:
     """The tools of an MCP server that a client asked for; `trouble`: why there are none."""
 
@@ -138,6 +147,6 @@ class SightChanged:
 
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
-    ToolAsked, FrameShown, TimelineReady, SightChanged,
+    ToolAsked, MemoryChanged, FrameShown, TimelineReady, SightChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

@@ -97,6 +97,8 @@ class Settings:
     built_in_tools: bool = True
     max_output_tokens: int | None = None
     speed: float = 1.0
+    memory: bool = False
+    """The talk begins with what is remembered of its user, and may add to it."""
     duck: bool = False
     """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
     realm: str = ""

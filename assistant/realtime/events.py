@@ -21,7 +21,7 @@ from assistant.realtime.settings import Facts, read_max_tokens, read_modality, r
 
 EXTENSION_NAMES = (
     "heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock", "tools",
-    "pictures", "answers",
+    "pictures", "answers", "memory",
 )  # fmt: skip
 MAX_MS = 1_000_000_000
 MAX_METADATA = 16
@@ -333,6 +333,11 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
             "server": e.server,
             "arguments": e.arguments,
         },
+    ),
+    talk.MemoryChanged: (
+        "memory",
+        "assistant.remembered",
+        lambda e: {"response_id": e.response_id, "added": list(e.added), "removed": list(e.removed)},
     ),
     talk.PersonaSwitched: (
         "personas",

@@ -101,7 +101,8 @@ class Protocol:
         self._session_facts, self._facts = session, facts
         self._id, self._conversation_id = session.session_id, session.conversation_id
         config = config or SessionConfig()
-        self._config = replace(config, settings=replace(config.settings, duck="duck" in extensions))
+        asked = replace(config.settings, duck="duck" in extensions, memory="memory" in extensions)
+        self._config = replace(config, settings=asked)
         self._input_format = self._config.input_format
         self._count = 0
         self._causes: OrderedDict[str, str | None] = OrderedDict()

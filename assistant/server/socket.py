@@ -39,7 +39,7 @@ LINGER_SECONDS = 30.0
 """For what is still unread, and the reason behind it, once the connection is over."""
 MOVED = 4001
 """Close code: another connection goes on with the talk. Clients do not come back after it by themselves."""
-OF_STATE = frozenset({"capsules", "answers"})
+OF_STATE = frozenset({"capsules", "answers", "memory"})
 """Extensions that touch the models' state: not for pages from elsewhere, even with `--allow`."""
 
 log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ conversation   the items of a talk, and how cutting and undoing change them
 ear            sound to frozen observations, on a thread
 edits          a front's changes to the conversation
 expected       words that this talk makes likelier, for the transcriber
+forgotten      a remembered sentence taken out of a talk
 heard          samples played to words heard
 hearing        feeds the ear, reads the words, reports both
 idle           nobody speaks

@@ -92,6 +92,10 @@ class Services:
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
     """Makes a talk's own tools: they change the store of the home and record for an undo what this talk changed."""
     servers: ToolServers | None = None
+    facts: Callable[[], tuple[str, ...]] = tuple
+    """The sentences that are remembered of the user; talks begin with them."""
+    forget: Callable[[str], Awaitable[None]] | None = None
+    """Takes a sentence out of everything that is stored of the talks; None: nothing is."""
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids

@@ -33,6 +33,7 @@ class Keeping:
         self._rows: dict[str, tuple[Entry, JSON]] = {}
         self._shown: frozenset[str] = frozenset()
         self._told = ""
+        self._forgot = False
 
     def changed(self, conversation: Conversation) -> bool:
         """Whether something that counts has not been noted yet."""
@@ -44,6 +45,20 @@ class Keeping:
             self._noted = conversation.version
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
             self._tidy(conversation)
+
+    def forgets(self, conversation: Conversation) -> None:
+        """Note everything, and write the journal anew: nothing that was in it before is in its bytes any more."""
+        self.note(conversation)
+        self._forgot = True
+        if self._journal is not None:
+            self._journal.rewrite()
+
+    def leave(self, conversation: Conversation) -> None:
+        """Note everything at the end. A model that was at work when something was forgotten has let go of it by now."""
+        if self._forgot:
+            self.forgets(conversation)
+        else:
+            self.note(conversation)
 
     def keep(self, entry: Entry) -> None:
         """Write the pictures of an entry to disk before returning, and before the entry is announced."""

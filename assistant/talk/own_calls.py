@@ -18,6 +18,7 @@ from assistant.events import (
     FunctionOutput,
     McpApprovalRequest,
     McpCall,
+    MemoryChanged,
     ReplyItem,
     ToolAsked,
     ToolBegun,
@@ -29,6 +30,7 @@ from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.tools.registry import Tool, ToolResult
+from assistant.tools.rows import MEMORY
 
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
@@ -146,6 +148,8 @@ class OwnCalls:
             await self._out.send(ItemOut(done))
         ms = (now - begin) * 1000
         await self._outlet.emit(ToolUsed(response_id, call.name, call.arguments, result.text, ms))
+        if (changed := remembered(response_id, result)) is not None:
+            await self._outlet.emit(changed)
         return result
 
     async def _waited(self, call: CallPiece, reply_id: str | None) -> ToolResult:
@@ -177,3 +181,12 @@ class OwnCalls:
         self._outlet.conversation.add(Entry(asked, reply_id, hidden=True))
         self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, changes=result.changes))
         return answer.id
+
+
+def remembered(response_id: str, result: ToolResult) -> MemoryChanged | None:
+    """Report the changes that a tool made to the memory, if any."""
+    changes = [change for key, change in result.changes.items() if key.startswith(f"{MEMORY} ")]
+    gone, new = (tuple(str(cells[1]) for change in changes if (cells := change[at]) is not None) for at in (0, 1))
+    if result.effect == "forget":
+        gone = (result.argument,)
+    return MemoryChanged(response_id, new, gone) if gone or new else None

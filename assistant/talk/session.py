@@ -52,6 +52,7 @@ from assistant.talk.amends import Amends
 from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
+from assistant.talk.forgotten import without_fact
 from assistant.talk.hearing import Hearing
 from assistant.talk.idle import IdleTimer
 from assistant.talk.inlet import Inlet
@@ -110,7 +111,9 @@ class Session:
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
         self._stop, self._begun, self.moved = asyncio.Event(), False, False
-        view = ReplyView(services.personas, services.tools(self), self.conversation, services.llm.sees)
+        view = ReplyView(
+            services.personas, services.tools(self), self.conversation, services.llm.sees, services.facts
+        )
         self._context = context = TalkContext(
             talk, services, settings, self.conversation, view, keeping or Keeping()
         )
@@ -156,6 +159,16 @@ class Session:
     def undoing(self) -> Changes:
         """The rows that the session's own tools changed in the exchange before this one."""
         return self.conversation.changes(self.conversation.turns_back(EXCHANGE))
+
+    async def forget_words(self, fact: str) -> None:
+        """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew."""
+        for entry, left in zip(self.conversation, without_fact(self.conversation, fact), strict=True):
+            if left is not entry:
+                self.conversation.put(left)
+        if not self._context.turn.replying:  # else the next reply brings the models in line
+            for engine in self._services.engines.stateful:
+                await engine.forget_talk(self.talk)
+        self._context.keeping.forgets(self.conversation)
 
     @property
     def takes_rings(self) -> bool:
@@ -221,7 +234,7 @@ class Session:
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
             finally:
-                self._context.keeping.note(self.conversation)
+                self._context.keeping.leave(self.conversation)
                 self._on_end(self)
 
     # -------------------------------------------------------------------------- one message at a time

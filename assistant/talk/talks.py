@@ -115,6 +115,12 @@ class Talks:
             await engine.forget_talk(talk)
         self.forget(talk)
 
+    async def forget_words(self, fact: str) -> None:
+        """Take a remembered sentence out of the talks in memory; those on disk are read again when they are resumed."""
+        self._parked.clear()
+        for session in list(self._open.values()):
+            await session.forget_words(fact)
+
     def forget(self, talk: str) -> None:
         """Delete the stored state of a talk that is not open."""
         self._parked.pop(talk, None)

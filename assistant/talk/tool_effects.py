@@ -28,6 +28,8 @@ class ToolEffects:
                     await self._take_back.turns(EXCHANGE)
                 case "start_over":
                     await self._take_back.everything()
+                case "forget" if (forget := self._context.services.forget) is not None:
+                    await forget(result.argument)
                 case "switch_persona":
                     with suppress(PeerError):  # the model named it, so no front waits for an error
                         settings = self._preferences.as_persona(result.argument)

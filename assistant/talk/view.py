@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from assistant.contracts import Prompt
@@ -11,6 +12,7 @@ from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.prompt import NOT_UNDERSTOOD, Lines, build, choose_tools, entries_of
 from assistant.tools.kept import Kept
 from assistant.tools.registry import Tool, ToolRegistry
+from assistant.tools.remembering import NAMES as MEMORY_TOOLS
 
 EYES = (
     "A picture before the user's words is one that they show you, or what their camera or screen shows as they begin to"
@@ -19,13 +21,20 @@ EYES = (
 """Extra instructions for personas of a model with eyes: frames come unasked, and it would comment on each."""
 
 
+KNOWN = "What you know of the user and their people, from earlier talks:"
+
+
 class ReplyView:
     """`own` holds the session's own tools; settings, persona and reply choose among them. `sees`: the model takes
-    pictures."""
+    pictures. `facts`: what is remembered now."""
 
     def __init__(
-        self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation, sees: bool = True
-    ) -> None:
+        self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation, sees: bool = True,
+        facts: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:  # fmt: skip
+        self._facts = facts
+        self._begun_with = facts()
+        """A talk says by itself what it adds, so its beginning stays and nothing is folded again for it."""
         self.sees = sees
         self._personas, self._own, self._conversation = personas, own, conversation
         self._lines = Lines(sees)
@@ -62,6 +71,8 @@ class ReplyView:
             name = tool.spec.name
             if ask := servers.get(tool.server):
                 found += as_asked(tool, ask)
+            elif name in MEMORY_TOOLS and not settings.memory and not tool.server:
+                continue
             elif settings.built_in_tools and (allowed is None or name in allowed):
                 found.append(tool)
         return ToolRegistry((tool for tool in found if tool.spec.name not in taken), self._own.kept)
@@ -79,6 +90,8 @@ class ReplyView:
         system = settings.instructions if settings.instructions is not None else self._character(settings)
         if params is not None and params.instructions is not None:
             system = params.instructions
+        elif settings.memory:
+            system = f"{system}{self._remembered()}"
         tools = self.tools(settings, params)
         if params is not None and params.input is not None:
             found = build(system, tools, entries_of(self._conversation, params.input), Lines(self.sees))
@@ -91,6 +104,11 @@ class ReplyView:
         """The persona's character in its words; a front that gives its own instructions replaces all of it."""
         own = self.persona(settings).instructions
         return f"{own}\n{EYES}" if self.sees else own
+
+    def _remembered(self) -> str:
+        """The sentences that the talk began with, as far as they still hold."""
+        facts = [fact for fact in self._begun_with if fact in self._facts()]
+        return "".join((f"\n\n{KNOWN}", *(f"\n- {fact}" for fact in facts))) if facts else ""
 
     def said(self, settings: Settings, text: str) -> Prompt:
         """The prompt while the user, who may go on, has said `text`, exact to the character, trailing spaces too."""

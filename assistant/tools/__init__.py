@@ -11,10 +11,12 @@ home        the one store of a home folder, and what rings
 kept        a talk's view of it, which can take back what the talk did
 lists       the tools for lists and notes
 mcp/        tools of MCP servers
+memory      what every talk knows, as a file that people edit
 moments     times, days, lengths and repeats of a whole text become a moment, or a question
 own         a person's own tools, from files in the home folder
 phrases     a text as tokens, and the phrases and numbers in it
 registry    functions with type hints, declared, checked and run
+remembering  the tools for what every talk knows
 repeats     what comes again, and when next
 rows        what is stored, as values
 running     what runs and is kept, for a person to change with the hand

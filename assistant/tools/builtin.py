@@ -21,11 +21,12 @@ from assistant.tools.errors import AnswerError
 from assistant.tools.kept import Kept
 from assistant.tools.lists import ListTools
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
+from assistant.tools.remembering import MemoryTools
 from assistant.tools.rows import Changes
 from assistant.tools.timers import TimerTools
 
 
-class BuiltinTools(TimerTools, AlarmTools, ListTools):
+class BuiltinTools(TimerTools, AlarmTools, ListTools, MemoryTools):
     """The functions behind the tools. `kept` is the talk's view of the store; `now` is the wall clock with its zone;
     `undoing` holds the stored rows that the previous exchange changed, before and after."""
 
@@ -118,7 +119,7 @@ built-in tool would be declared to it in full, in every talk. New weights may ch
 
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
-    "spell", "list_read", "note_read", "check_timer",
+    "spell", "list_read", "note_read", "check_timer", "what_you_know",
 })  # fmt: skip
 """Tools that change nothing, not even the next throw of a die."""
 

@@ -24,7 +24,8 @@ from typing import Protocol, TypeAlias
 
 from assistant.tools.answers import announcement
 from assistant.tools.errors import AnswerError
-from assistant.tools.rows import RINGS, TIMERS, Cells, Changes, Promise, Row, from_cells, to_cells
+from assistant.tools.memory import MemoryFile
+from assistant.tools.rows import MEMORY, RINGS, TIMERS, Cells, Changes, Promise, Row, Thing, from_cells, to_cells
 from assistant.tools.wall import later, seconds_between, wall_clock
 from capsules.durable import write_json
 
@@ -64,6 +65,7 @@ class HomeRows:
     now    the wall clock with its zone
     aloud  speaks on this machine's loudspeaker when no front is there, and returns whether it did; None: there is none
     stays  whether the program goes on when its talks are over; otherwise nothing can be promised
+    memory the file of the rows that every talk knows; None: they are kept like the others
     """
 
     def __init__(
@@ -72,8 +74,10 @@ class HomeRows:
         now: Callable[[], dt.datetime] = wall_clock,
         aloud: Callable[[str], Awaitable[bool]] | None = None,
         stays: bool = True,
+        memory: MemoryFile | None = None,
     ) -> None:
         self.now, self.aloud, self._stays = now, aloud, stays
+        self.memory = memory
         self._path, self._lock = path, -1
         self._slots: dict[str, tuple[Row, ...]] = {}
         self._unnoted: dict[str, Changes] = {}
@@ -140,6 +144,8 @@ class HomeRows:
     def rows(self, slot: str) -> tuple[Row, ...]:
         """The rows of a slot, oldest first. Raises AnswerError if another program has the home."""
         self._opened()
+        if slot == MEMORY and self.memory is not None:
+            return self.memory.rows()
         return self._slots.get(slot, ())
 
     @property
@@ -172,15 +178,40 @@ class HomeRows:
         before, noted = dict(self._slots), dict(self._unnoted)
         if talk:
             self._unnoted[talk] = made or {}
+        changes = [*changes]
         for slot, old, new in changes:
+            if slot == MEMORY and self.memory is not None:
+                continue
             rows = [row for row in self._slots.get(slot, ()) if old is None or row.serial != old.serial]
             self._slots[slot] = tuple(sorted([*rows, *([] if new is None else [new])], key=lambda row: row.serial))
         try:
             self._save()
-        except OSError as error:
+            self._change_memory(changes)
+        except (OSError, AnswerError) as error:
             self._slots, self._unnoted = before, noted
+            if isinstance(error, AnswerError):
+                raise
             raise AnswerError(f"it cannot be stored: {error.strerror}", "I could not store that.") from error
         self._look_in(0)
+
+    def _change_memory(self, changes: Sequence[Change]) -> None:
+        """Behind the other rows: a program that is killed between both finds the change noted and not made."""
+        found = [(old, new) for slot, old, new in changes if slot == MEMORY]
+        if self.memory is not None and found:
+            gone = [old.text for old, _ in found if isinstance(old, Thing)]
+            self.memory.change(gone, [new.text for _, new in found if isinstance(new, Thing)])
+
+    def forget(self, row: Thing) -> None:
+        """Take a row out of the memory for good: no change that could bring it back is kept. Raises AnswerError."""
+        self._opened()
+        if self.memory is None:
+            self.change([(MEMORY, row, None)])
+        else:
+            self.memory.change([row.text], [])
+        for talk, changes in self._unnoted.items():
+            self._unnoted[talk] = {key: change for key, change in changes.items() if key != f"{MEMORY} {row.serial}"}
+        with suppress(OSError):
+            self._save()
 
     def check_can_ring(self) -> None:
         """Raises AnswerError if nobody could be told later."""

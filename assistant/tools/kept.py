@@ -6,13 +6,27 @@ An undo takes back exactly what this talk did. A row that another talk has chang
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from assistant.tools import answers
 from assistant.tools.home import Change, Front, HomeRows
+from assistant.tools.memory import serial_of
 from assistant.tools.moments import Moment
-from assistant.tools.rows import ALARMS, LIST, TIMERS, Changes, Promise, Row, Thing, composed, from_cells, to_cells
+from assistant.tools.rows import (
+    ALARMS,
+    LIST,
+    MEMORY,
+    NOTES,
+    TIMERS,
+    Changes,
+    Promise,
+    Row,
+    Thing,
+    composed,
+    from_cells,
+    to_cells,
+)
 
 _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 """Words for something that was removed, and for something that was restored."""
@@ -21,8 +35,10 @@ _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 class Kept:
     """Without a home the rows are this talk's alone, in memory."""
 
-    def __init__(self, home: HomeRows | None = None) -> None:
+    def __init__(self, home: HomeRows | None = None, notes: Callable[[], str] = lambda: NOTES) -> None:
+        """`notes`: the slot that a note goes to."""
         self.home = home if home is not None else HomeRows()
+        self.notes = notes
         self._front: Front | None = None
         self._talk = ""
         self._changes: Changes = {}
@@ -41,7 +57,8 @@ class Kept:
 
     def add(self, slot: str, *texts: str) -> None:
         """Put things on a list, or take notes."""
-        self._change(*((slot, None, Thing(self.home.next_serial(), text)) for text in texts))
+        serials = [serial_of(text) if slot == MEMORY else self.home.next_serial() for text in texts]
+        self._change(*((slot, None, Thing(one, text)) for one, text in zip(serials, texts, strict=True)))
 
     def promise(self, slot: str, text: str, moment: Moment, label: str = "") -> Promise:
         """Store what is to ring at a moment. Raises AnswerError if nothing could ring."""

@@ -40,7 +40,7 @@ class ListTools:
         slot = LIST + list.lower()
         found: dict[int, Thing] = {}
         for thing in self._wanted(items, self.kept.things(slot)):
-            rows = [row for row in _found(thing, self.kept.things(slot)) if row.serial not in found]
+            rows = [row for row in found_things(thing, self.kept.things(slot)) if row.serial not in found]
             if not rows:
                 return f"{thing} is not on the list"
             if len({row.text.lower() for row in rows}) > 1:
@@ -61,16 +61,17 @@ class ListTools:
 
     async def note_add(self, text: str) -> str:
         "Take a note."
-        self.kept.add(NOTES, text)
+        self.kept.add(self.kept.notes(), text)
         return "noted"
 
     async def note_read(self) -> str:
         "All notes."
-        return answers.listed([row.text for row in self.kept.things(NOTES)], "no notes")
+        slots = dict.fromkeys((NOTES, self.kept.notes()))
+        return answers.listed([row.text for slot in slots for row in self.kept.things(slot)], "no notes")
 
     def _wanted(self, items: str, rows: list[Thing]) -> list[str]:
         """The things to remove; a text that is on the list as it stands is one thing, whatever words are in it."""
-        return [items] if _found(items, rows, exactly=True) else things_in(items)
+        return [items] if found_things(items, rows, exactly=True) else things_in(items)
 
 
 def things_in(items: str) -> list[str]:
@@ -102,7 +103,7 @@ def _some(things: list[str]) -> list[str]:
     return found
 
 
-def _found(thing: str, rows: list[Thing], *, exactly: bool = False) -> list[Thing]:
+def found_things(thing: str, rows: list[Thing], *, exactly: bool = False) -> list[Thing]:
     """The rows of this text; else those that hold all of its words: `the milk` finds `two litres of milk`."""
     same = [row for row in rows if _bare(row.text) == _bare(thing)]
     if same or exactly:

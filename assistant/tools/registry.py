@@ -31,7 +31,7 @@ FAILED = "Sorry, that did not work."
 
 Function: TypeAlias = Callable[..., object]
 Declared = TypeVar("Declared", bound=Function)
-Effect = Literal["undo", "start_over", "switch_persona"]
+Effect = Literal["undo", "start_over", "switch_persona", "forget"]
 
 
 @dataclass(frozen=True, slots=True)

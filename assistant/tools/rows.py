@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from assistant.tools.repeats import Repeat
 
-TIMERS, ALARMS, REMINDERS, NOTES, LIST = "timer", "alarm", "reminder", "note", "list "
+TIMERS, ALARMS, REMINDERS, NOTES, LIST, MEMORY = "timer", "alarm", "reminder", "note", "list ", "memory"
 """Slots. That of a list goes on with its name."""
 RINGS: Final = (TIMERS, ALARMS, REMINDERS)
 

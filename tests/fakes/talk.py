@@ -67,6 +67,8 @@ class World:
         sees: bool = False,
         lost: str | None = None,
         servers: McpServers | None = None,
+        facts: Callable[[], tuple[str, ...]] = tuple,
+        forget: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given.
         `lost`: see `Services.lost`."""
@@ -76,7 +78,7 @@ class World:
         services = Services(
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
             offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates, lost=lost,
-            servers=servers,
+            servers=servers, facts=facts, forget=forget,
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
         self.talks = Talks(

@@ -1,0 +1,94 @@
+"""`memory.toml` in the home folder: what is worth knowing in every talk, as sentences, one a line.
+
+Its owner reads and edits it at any time: the file is looked at again whenever it has changed, and what stands in it
+beside the sentences, comments included, survives our own changes. Any list of texts at its top counts; ours go into
+`facts`. A file that cannot be read is reported and left as it is; the sentences of before hold until it can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+from assistant.tools.errors import AnswerError
+from assistant.tools.rows import Thing
+from capsules.durable import write_durably
+
+FILE = "memory.toml"
+MOST, LONGEST = 100, 300
+"""Sentences, and characters of one: every talk begins with them."""
+NEW = """\
+# What the assistant knows of the people here. Every talk begins with it. Change it as you like.
+
+facts = [
+]
+"""
+log = logging.getLogger(__name__)
+
+
+class MemoryFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, ...] | None = None
+        self._facts: tuple[str, ...] = ()
+
+    def facts(self) -> tuple[str, ...]:
+        """The sentences as the file says them now, each once."""
+        if (stamp := self.stamp()) != self._seen:
+            self._seen = stamp
+            try:
+                self._facts = _facts_in(self._path.read_text("utf-8")) if stamp else ()
+            except (OSError, ValueError) as error:
+                log.warning("%s cannot be read and holds as it was: %s", self._path, error)
+        return self._facts
+
+    def stamp(self) -> tuple[int, ...]:
+        """A value that changes with the file; empty without one."""
+        try:
+            about = self._path.stat()
+        except OSError:
+            return ()
+        return about.st_ino, about.st_mtime_ns, about.st_size
+
+    def rows(self) -> tuple[Thing, ...]:
+        """The same as rows. The number comes from the words, so that it outlives every restart and edit."""
+        return tuple(Thing(serial_of(fact), fact) for fact in self.facts())
+
+    def change(self, gone: Iterable[str], new: Iterable[str]) -> None:
+        """Take sentences out and put others in, on the disk when this returns. Raises AnswerError."""
+        import tomlkit  # here: most starts change nothing
+        from tomlkit.items import Array
+
+        out, put = set(gone), [fact for fact in new if fact not in self.facts()]
+        if len(self.facts()) + len(put) > MOST:
+            raise AnswerError(f"the memory is full ({MOST} sentences)", "I cannot remember any more.")
+        try:
+            document = tomlkit.parse(self._path.read_text("utf-8") if self._path.is_file() else NEW)
+            for values in document.values():
+                if isinstance(values, Array):
+                    for index in reversed([at for at, value in enumerate(values) if str(value).strip() in out]):
+                        del values[index]
+            facts = document.setdefault("facts", tomlkit.array().multiline(True))
+            if not isinstance(facts, Array):
+                raise ValueError("facts is not a list")
+            for fact in put:
+                facts.add_line(fact)
+            text = tomlkit.dumps(document)
+            _facts_in(text)
+            write_durably(self._path, [text.encode()])
+        except (OSError, ValueError) as error:
+            raise AnswerError(f"{self._path} cannot be changed: {error}", "I could not store that.") from error
+
+
+def serial_of(fact: str) -> int:
+    """Six bytes of a digest: JSON keeps them exactly."""
+    return int.from_bytes(hashlib.blake2b(fact.encode(), digest_size=6).digest(), "big")
+
+
+def _facts_in(text: str) -> tuple[str, ...]:
+    found = [value for values in tomllib.loads(text).values() if isinstance(values, list) for value in values]
+    facts = (" ".join(value.split())[:LONGEST] for value in found if isinstance(value, str))
+    return tuple(dict.fromkeys(fact for fact in facts if fact))[:MOST]

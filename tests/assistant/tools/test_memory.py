@@ -1,0 +1,128 @@
+"""`memory.toml`: read as people write it, changed without touching what else stands in it, taken back by an undo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.errors import AnswerError
+from assistant.tools.home import HomeRows
+from assistant.tools.kept import Kept
+from assistant.tools.memory import LONGEST, MOST, MemoryFile
+from assistant.tools.registry import ToolRegistry
+from assistant.tools.rows import MEMORY, NOTES
+from assistant.tools.wall import wall_clock
+from tests.fakes.loop import run
+
+BY_HAND = """\
+# mine
+facts = [
+  "My name is Tom",   # not Thomas
+  "I like   tea",
+]
+
+likes = ["jazz"]  # the older kind
+"""
+
+
+def talk(home: Path, small: bool = False) -> ToolRegistry:
+    rows = HomeRows(home / "household.json", memory=MemoryFile(home / "memory.toml"))
+    rows.open()
+    kept = Kept(rows, lambda: MEMORY if small else NOTES)
+    return builtin_tools(BuiltinTools(kept, wall_clock, {"ada": "Ada"}, lambda: "ada"))
+
+
+def call(tools: ToolRegistry, name: str, **arguments: str):  # type: ignore[no-untyped-def]
+    return run(tools.call(name, json.dumps(arguments)))
+
+
+def test_comments_and_other_lists_survive_our_changes(tmp_path: Path) -> None:
+    path = tmp_path / "memory.toml"
+    path.write_text(BY_HAND)
+    memory = MemoryFile(path)
+    assert memory.facts() == ("My name is Tom", "I like tea", "jazz")
+    memory.change(["jazz"], ["My sister is called Ann"])
+    text = path.read_text()
+    assert text.startswith("# mine\n") and "# not Thomas" in text and "# the older kind" in text and "jazz" not in text
+    assert memory.facts() == ("My name is Tom", "I like tea", "My sister is called Ann")
+    memory.change([], ["My sister is called Ann"])
+    assert text == path.read_text(), "known already"
+
+
+def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "memory.toml"
+    memory = MemoryFile(path)
+    assert memory.facts() == ()
+    memory.change([], ["I like tea"])
+    assert "# What the assistant knows" in path.read_text()
+    path.write_text(BY_HAND)
+    assert "jazz" in memory.facts()
+    path.write_text("facts = [")
+    assert "jazz" in memory.facts()
+    with pytest.raises(AnswerError, match="cannot be changed"):
+        memory.change([], ["more"])
+    assert path.read_text() == "facts = ["
+    path.write_text('facts = ["a"]\nnumber = 5\nmore = [1, "b", ""]')
+    assert memory.facts() == ("a", "b")
+    path.unlink()
+    assert memory.facts() == ()
+
+
+def test_a_full_memory_and_a_long_sentence_are_refused(tmp_path: Path) -> None:
+    memory = MemoryFile(tmp_path / "memory.toml")
+    memory.change([], [f"fact {number}" for number in range(MOST)])
+    with pytest.raises(AnswerError, match="full"):
+        memory.change([], ["one more"])
+    assert "characters" in call(talk(tmp_path), "remember", fact="x" * (LONGEST + 1)).text
+
+
+def test_what_is_remembered_is_taken_back_by_an_undo_and_forgotten_for_good(tmp_path: Path) -> None:
+    tools = talk(tmp_path)
+    first = call(tools, "remember", fact="I like green tea")
+    assert first.text == "remembered: I like green tea" and first.say == "Okay, I will remember that."
+    second = call(tools, "remember", fact="My cat is called Muz")
+    assert call(tools, "what_you_know").text == "I like green tea; My cat is called Muz"
+    assert tools.kept.told(second.changes) == "The memory, My cat is called Muz, is gone."
+    tools.kept.put_back(second.changes)
+    assert call(tools, "what_you_know").text == "I like green tea"
+    tools.kept.home.close()
+    tools = talk(tmp_path)  # after a restart the same change still finds its row
+    tools.kept.put_back(first.changes)
+    assert call(tools, "what_you_know").text == "nothing yet"
+    call(tools, "remember", fact="I like green tea")
+    call(tools, "remember", fact="I like black tea")
+    assert "several facts fit" in call(tools, "forget", fact="tea").text
+    assert "no fact fits" in call(tools, "forget", fact="coffee").text
+    forgotten = call(tools, "forget", fact="the green tea")
+    assert (forgotten.text, forgotten.effect, forgotten.argument) == ("forgotten", "forget", "I like green tea")
+    assert not forgotten.changes and b"green" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    tools.kept.home.close()
+
+
+def test_notes_of_the_small_model_reach_the_file(tmp_path: Path) -> None:
+    tools = talk(tmp_path, small=True)
+    assert call(tools, "note_add", text="my sister is called ann").text == "noted"
+    assert "my sister is called ann" in (tmp_path / "memory.toml").read_text()
+    assert call(tools, "note_read").text == "my sister is called ann"
+    tools.kept.home.close()
+
+
+def test_a_kill_before_the_journal_knew_takes_the_sentence_back(tmp_path: Path) -> None:
+    tools = talk(tmp_path)
+    tools.kept.connect(Nobody(), "conv_1")
+    call(tools, "remember", fact="I like tea")
+    tools.kept.home.close()  # killed: the talk's journal never heard of it
+    tools = talk(tmp_path)
+    tools.kept.connect(Nobody(), "conv_1", {})
+    assert call(tools, "what_you_know").text == "nothing yet"
+    tools.kept.home.close()
+
+
+class Nobody:
+    takes_rings = listens = False
+
+    def say(self, text: str) -> bool:
+        return False
