@@ -51,6 +51,17 @@ class TextTokenizer:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
         return text
 
+    def pieces(self) -> list[bytes]:
+        """The bytes of each token, by its id; none for a part of a character that no character begins with."""
+        texts = [self.decode([token], skip_special=False) for token in range(self.size)]
+        found = [b"" if _BROKEN in text else text.encode() for text in texts]
+        for code in (*range(0x80, 0x800), *range(0x800, 0xD000, 0x800), *range(0x10000, 0x110000, 0x1000)):
+            whole, ids = chr(code).encode(), self.encode(chr(code))
+            if len(ids) == len(whole):  # one token for each byte
+                for token, byte in zip(ids, whole, strict=True):
+                    found[token] = bytes([byte])
+        return found
+
     def stops(self) -> frozenset[int]:
         """The ids that end a reply: those that the checkpoint declares, and the usual ones that exist."""
         found = map(self._tokenizer.token_to_id, ENDS)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from string import ascii_lowercase
 
 from llm_engine.callguide import CallGuide
 
@@ -26,9 +27,9 @@ LONGEST_VALUE = 48  # tokens; what people ask to be noted has fewer
 OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
-_LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
+_LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z\x80-\xff]+"), re.compile(r"[^a-z\x80-\xff]+"), re.compile(r"\d+")
 _INNER_CAPITAL = re.compile("(?<![A-Za-z])[A-Za-z]+[A-Z][A-Za-z]*")
-_SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
+_SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%\x80-\xff-]")
 """Characters that a value has only if they appeared before; the others belong to numbers, sums and times."""
 _SENTENCE_ENDS, _ONE_MORE = (".", "?", "!"), re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
@@ -62,7 +63,7 @@ class Words:
 class Vocabulary:
     """The material of one model's replies.
 
-    texts   the text of each token
+    texts   the bytes of each token, as Latin-1 characters: one may hold a part of a letter beyond the alphabet
     known   the words that it says of itself, in small letters
     stops   the tokens that end a reply
     """
@@ -72,7 +73,6 @@ class Vocabulary:
         self.letters: dict[str, list[int]] = {}  # tokens of letters alone
         self.begins: dict[str, list[int]] = {}  # what begins a word behind something else, by its beginning
         self.ends: list[_Ends] = []
-        self.foreign: list[int] = []  # parts of a character beyond the alphabet
         self.opening: list[int] = []  # what begins a call
         self.markup: list[int] = []  # what stands in one
         self.after_value: list[int] = []  # markup that can follow a value
@@ -83,9 +83,10 @@ class Vocabulary:
         self.periods: list[int] = []
         self.signs: dict[int, frozenset[str]] = {}  # the unusual signs that a token holds
         self.capital: set[int] = set()  # what begins with a capital, as no word goes on
+        self.texts = [text.encode("latin-1").lower().decode("latin-1") for text in texts]
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
-                self._sort(token, text.lower())
+                self._sort(token, self.texts[token])
                 if "A" <= text[0] <= "Z":
                     self.capital.add(token)
         self._on: dict[str, frozenset[int]] = {}
@@ -112,8 +113,6 @@ class Vocabulary:
             self.line_ends.append(token)
         elif _LETTERS.fullmatch(text):
             self.letters.setdefault(text, []).append(token)
-        elif "�" in text:
-            self.foreign.append(token)
         else:
             *whole, tail = _OTHERS.split(text)
             if any(whole):
@@ -139,13 +138,14 @@ def load_vocabulary(folder: Path, known: Collection[str]) -> Vocabulary:
     from llm_engine.chat import Chat  # it reads GGUF files too, with torch
 
     tokenizer = Chat.load(folder).tokenizer
-    texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
-    return Vocabulary(texts, known, tokenizer.stops())
+    return Vocabulary([piece.decode("latin-1") for piece in tokenizer.pieces()], known, tokenizer.stops())
 
 
 def _words_of(text: str) -> Words:
-    """The words of a text, each in both numbers."""
-    words = set(_LETTERS.findall(text.lower()))
+    """The words of a text, each in both numbers, and with its capitals beyond the alphabet."""
+    letters = "".join(sign if sign.isascii() or sign.isalpha() else " " for sign in text)
+    cases = (case.encode().lower().decode("latin-1") for case in (letters.lower(), letters))
+    words = {word for case in cases for word in _LETTERS.findall(case)}
     numbers = {word.removesuffix("s") if word.endswith("s") else f"{word}s" for word in words if len(word) > 2}
     return Words(words | numbers)
 
@@ -163,8 +163,7 @@ class WordGuide:
         self._heard = _words_of(heard)
         odd = _INNER_CAPITAL.findall(heard)
         self._capitals = {word[:at].lower() for word in odd for at in range(1, len(word)) if word[at].isupper()}
-        self._said = said.lower()
-        self._foreign = vocabulary.foreign if not heard.isascii() else []
+        self._said = said
         self._counts_to = max(COUNTED_UNASKED, *(min(int(text), COUNTED) for text in ("0", *_NUMBER.findall(heard))))
         self._tokens: list[int] = []
         self._begun = ""  # of a word
@@ -186,8 +185,9 @@ class WordGuide:
         elif not self._in_call and text.strip():
             self._spoke, self._may_end = True, text.rstrip().endswith(_SENTENCE_ENDS)
         self._value_tokens = self._value_tokens + 1 if self._calls.value() else 0
-        ends = _OTHERS.split(text.lower())[-1]
-        self._begun = self._begun + ends if len(ends) == len(text) else ends
+        piece = self._vocabulary.texts[token]
+        ends = _OTHERS.split(piece)[-1]
+        self._begun = self._begun + ends if len(ends) == len(piece) else ends
         self._counting = (self._counting + text)[-16:]
 
     def among(self) -> list[int]:
@@ -231,8 +231,8 @@ class WordGuide:
 
     @cached_property
     def _signs(self) -> frozenset[str]:
-        """The unusual signs that a call's values may have; parts of characters are judged elsewhere."""
-        return frozenset(_SIGNS.findall(self._said)) | {"�"}
+        """The unusual signs that a call's values may have."""
+        return frozenset(_SIGNS.findall(self._said.lower()))
 
     def _own(self, in_value: bool) -> Sequence[Words]:
         """The allowed words; in a value, those that were said."""
@@ -243,9 +243,9 @@ class WordGuide:
         vocabulary, own = self._vocabulary, self._own(in_value)
         found = {*(() if in_value else vocabulary.on_known(begun)), *vocabulary.on(own[-1], begun)}
         if self._is_word(begun, own):
-            found.update(self._beginning(in_value), self._foreign)
+            found.update(self._beginning(in_value))
         if not begun:
-            found.update(token for text, tokens in vocabulary.letters.items() if len(text) == 1 for token in tokens)
+            found.update(token for letter in ascii_lowercase for token in vocabulary.letters.get(letter, ()))
         for it in vocabulary.ends:
             if not self._is_word(begun + it.head, own) or not self._begins(it.tail, own):
                 continue
@@ -265,10 +265,10 @@ class WordGuide:
         return self._begin[in_value]
 
     def _is_word(self, text: str, own: Sequence[Words]) -> bool:
-        return len(text) < 2 or any(text in words.whole for words in own)
+        return (len(text) < 2 and text.isascii()) or any(text in words.whole for words in own)
 
     def _begins(self, text: str, own: Sequence[Words]) -> bool:
-        return len(text) < 2 or any(text in words.begun for words in own)
+        return (len(text) < 2 and text.isascii()) or any(text in words.begun for words in own)
 
     def _counted(self) -> bool:
         """Whether it has counted to where it was to."""

@@ -11,9 +11,10 @@ from tokenizers import Tokenizer
 import llm_engine
 from assistant.llm.small.words import COUNTED, COUNTED_UNASKED, LONGEST_VALUE, ROUNDS, Vocabulary, WordGuide
 from llm_engine.callguide import CallGuide
+from llm_engine.tokenizer import TextTokenizer
 
 STOP, CALL = "<|im_end|>", "<tool_call>"
-LETTERS = [*map(chr, range(32, 127)), "\n", "�", STOP, "<|im_start|>", CALL, "</tool_call>"]
+LETTERS = [*map(chr, range(32, 127)), "\n", "\xc3", "\xa9", STOP, "<|im_start|>", CALL, "</tool_call>"]
 PIECES = [*LETTERS, "Your", " hometown", " is", "home", "town", "n't", "'s", " a b", "ing", " ki", ", w", "x, ", "\n\n"]
 _PARTS = re.compile("</?tool_call>|(?s:.)")
 KNOWN = ("your", "is", "home", "don", "nice", "to", "meet", "you", "function", "note")
@@ -33,8 +34,7 @@ def tiny(text: str) -> list[int]:
 
 
 def texts_of(name: str) -> list[str]:
-    tokens = range(TINY.get_vocab_size())
-    return PIECES if name == "pieces" else [TINY.decode([token], skip_special_tokens=False) for token in tokens]
+    return PIECES if name == "pieces" else [piece.decode("latin-1") for piece in TextTokenizer(TINY).pieces()]
 
 
 class Reply:
@@ -105,8 +105,39 @@ def test_a_capital_stands_within_a_word_only_where_one_stood() -> None:
 
 
 def test_beyond_the_alphabet_goes_what_was_heard_beyond_it() -> None:
-    assert "�" not in Reply(LETTERS, "my cafe").type(*"note ").may()
-    assert "�" in Reply(LETTERS, "my café").type(*"caf").may()
+    assert "\xc3" not in Reply(LETTERS, "my cafe").type(*"note ").may()
+    assert Reply(LETTERS, "my café").type(*"caf").may() == {"\xc3"}, "a word is not over before its last letter"
+    assert Reply(LETTERS, "my café").type(*"caf\xc3").may() == {"\xa9"}
+    assert STOP in Reply(LETTERS, "my café").type(*"note caf\xc3\xa9.").may()
+
+
+ITEMS = ("jalapeños", "crème brûlée", "Łódź żurek", "naïve Zoë’s Äpfel", "Ångström", "smörgåsbord", "José", "東京 tea")
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_letters_beyond_the_alphabet_survive_in_a_value(item: str) -> None:
+    """Token by token, as the shipped tokenizer writes it; the value is not closed within a word."""
+    texts = texts_of("tiny")
+    said = f"add {item} to my list"
+    for form in (item, item.lower()):
+        reply = Reply(texts, f"{HEARD} {said} function parameter item", said)
+        for token in tiny(f"{CALL}\n<function=add>\n<parameter=item>\n {form.replace('’s', '')}"):
+            assert token in reply.guide.among(), (form, reply.said, texts[token])
+            reply.write(token)
+        assert texts.index("\n") in reply.guide.among() or any(
+            texts[token].startswith("\n</parameter>") for token in reply.guide.among()
+        )
+
+
+def test_a_value_is_not_closed_in_the_middle_of_such_a_word() -> None:
+    texts = texts_of("tiny")
+    for cut, rest in (("jalape", "ños"), ("jalapeñ", "os"), ("jos", "é")):
+        said = f"add {cut}{rest} to my list"
+        reply = Reply(texts, f"{HEARD} {said} function parameter item", said)
+        for token in tiny(f"{CALL}\n<function=add>\n<parameter=item>\n {cut}"):
+            reply.write(token)
+        going_on = {texts[token] for token in reply.guide.among()}
+        assert going_on and all(rest.encode().decode("latin-1").startswith(text) for text in going_on), going_on
 
 
 def test_something_is_said_and_a_call_is_ended() -> None:
