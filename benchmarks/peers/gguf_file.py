@@ -1,8 +1,8 @@
-"""A published-layout checkpoint as a GGUF file of architecture `qwen35`, unquantised or in llama.cpp's plain formats.
+"""A published-layout checkpoint as a GGUF file of architecture `qwen35` or `qwen35moe`, in llama.cpp's plain formats.
 
 The differences undone here (known from transformers' reader) are: other names; zero-centred norms as 1 + w, the gated
 norm as it is; -exp(A_log); a two-dimensional convolution; value heads tiled instead of grouped, in every tensor that
-is indexed by value head.
+is indexed by value head; experts stacked.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,10 @@ _NAMES = {
     "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
     "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.in_proj_b": "ssm_beta", "linear_attn.conv1d": "ssm_conv1d",
     "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
+    "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp", "mlp.experts.gate_proj": "ffn_gate_exps",
+    "mlp.experts.up_proj": "ffn_up_exps", "mlp.experts.down_proj": "ffn_down_exps",
 }  # fmt: skip
 _CENTRED = ("input_layernorm", "post_attention_layernorm", "q_norm", "k_norm", "model.norm")
 
@@ -35,19 +39,20 @@ def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16", encode: Encod
     """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save.
 
     kind    of the matrices: BF16, Q8_0, Q4_0 and so on; with Q4_0 the embedding is Q8_0, as ours also keeps eight bits.
-            The delta rule's gates stay BF16
+            The delta rule's gates and what routes to experts stay BF16
     encode  writes a type that the package `gguf` cannot
     """
     import gguf
 
     config = LLMConfig.read(checkpoint)
-    writer = gguf.GGUFWriter(str(target), "qwen35")
+    writer = gguf.GGUFWriter(str(target), "qwen35moe" if config.num_experts else "qwen35")
     _metadata(writer, config)
-    for name, tensor in load_file(checkpoint / "model.safetensors").items():
+    for name, tensor in _stacked(load_file(checkpoint / "model.safetensors"), config).items():
         new, value = _convert(name, tensor, config)
         if value.dim() > 1 and value.dtype == torch.bfloat16 and "conv1d" not in new:
             form = "Q8_0" if kind == "Q4_0" and new in ("token_embd.weight", "output.weight") else kind
-            held = gguf.GGMLQuantizationType["BF16" if "ssm_alpha" in new or "ssm_beta" in new else form]
+            exact = any(word in new for word in ("ssm_alpha", "ssm_beta", "ffn_gate_inp"))
+            held = gguf.GGMLQuantizationType["BF16" if exact else form]
             raw = encode(value, held) if encode else gguf.quants.quantize(value.float().contiguous().numpy(), held)
             writer.add_tensor(new, raw, raw_dtype=held)
         else:
@@ -84,15 +89,34 @@ def _metadata(writer: Any, config: LLMConfig) -> None:
         "ssm.inner_size": config.value_dim,
         "full_attention_interval": interval,
     }
+    if config.num_experts:
+        del values["feed_forward_length"]
+        values |= {
+            "expert_count": config.num_experts,
+            "expert_used_count": config.num_experts_per_tok,
+            "expert_feed_forward_length": config.moe_intermediate_size,
+            "expert_shared_feed_forward_length": config.intermediate_size,
+        }
     for key, value in values.items():
         if isinstance(value, list):
-            writer.add_array(f"qwen35.{key}", value)
+            writer.add_array(f"{writer.arch}.{key}", value)
         elif isinstance(value, float):
-            writer.add_float32(f"qwen35.{key}", value)
+            writer.add_float32(f"{writer.arch}.{key}", value)
         else:
-            writer.add_uint32(f"qwen35.{key}", value)
+            writer.add_uint32(f"{writer.arch}.{key}", value)
     writer.add_tokenizer_model("no_vocab")
     writer.add_token_list([f"t{i}" for i in range(config.vocab_size)])
+
+
+def _stacked(tensors: dict[str, Tensor], config: LLMConfig) -> dict[str, Tensor]:
+    """Every layer's experts in three tensors of three axes."""
+    rest = {name: tensor for name, tensor in tensors.items() if ".mlp.experts." not in name}
+    for index in range(len(config.layer_types) if config.num_experts else 0):
+        for way in ("gate", "up", "down"):
+            stem = f"model.layers.{index}.mlp.experts"
+            each = [tensors[f"{stem}.{expert}.{way}_proj.weight"] for expert in range(config.num_experts)]
+            rest[f"{stem}.{way}_proj.weight"] = torch.stack(each)
+    return rest
 
 
 def _convert(name: str, tensor: Tensor, config: LLMConfig) -> tuple[str, Tensor]:
@@ -122,6 +146,8 @@ def _convert(name: str, tensor: Tensor, config: LLMConfig) -> tuple[str, Tensor]
         return new, tile(tensor, 1)
     if stem == "linear_attn.out_proj":
         return new, tile(tensor.t(), size).t()
+    if stem == "mlp.shared_expert_gate":
+        return new, tensor[0]
     return new, tensor
 
 

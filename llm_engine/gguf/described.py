@@ -8,7 +8,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.errors import ConfigError
 from llm_engine.gguf.container import GgufFile
 
-ARCHITECTURES = {"llama": "llama", "qwen3": "qwen3", "qwen35": "qwen3_5_text"}
+ARCHITECTURES = {"llama": "llama", "qwen3": "qwen3", "qwen35": "qwen3_5_text", "qwen35moe": "qwen3_5_moe_text"}
 """model_type by the file's `general.architecture`; Mistral's models are of the first."""
 STRETCH = "rope_freqs.weight"
 """A converter computes the divisors of Llama 3's frequencies and leaves out what they were computed from."""
@@ -41,8 +41,9 @@ def _as_published(file: GgufFile) -> dict[str, Any]:
     def given(key: str) -> Any:
         return metadata.get(f"{architecture}.{key}")
 
-    if given("expert_count"):
-        raise ConfigError("it is a mixture of experts, which is not implemented; take a dense model")
+    mixture = architecture == "qwen35moe"
+    if given("expert_count") and not mixture:
+        raise ConfigError("it is a mixture of experts of a family that is not implemented; take a dense model")
     heads = given("attention.head_count")
     size = given("attention.key_length")
     if size != given("attention.value_length"):
@@ -60,8 +61,15 @@ def _as_published(file: GgufFile) -> dict[str, Any]:
         "rope_parameters": _rope(given),
         "tie_word_embeddings": "output.weight" not in file.tensors,
     }
-    if architecture == "qwen35":
+    if architecture.startswith("qwen35"):
         text |= _recurrent(given)
+    if mixture:
+        text |= {
+            "num_experts": given("expert_count"),
+            "num_experts_per_tok": given("expert_used_count"),
+            "moe_intermediate_size": given("expert_feed_forward_length"),
+            "shared_expert_intermediate_size": given("expert_shared_feed_forward_length"),
+        }
     if given("attention.sliding_window"):
         text |= {"model_type": "mistral", "sliding_window": given("attention.sliding_window")}
     return {key: value for key, value in text.items() if value is not None}

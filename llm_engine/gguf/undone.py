@@ -3,6 +3,8 @@
 llama    the two halves of each query's and key's head are interleaved
 qwen35   value heads that share a key head lie apart ("tiled") and no longer side by side, in rows of most tensors
          and in the columns of one; norms hold 1 + w, which the config says; the decay is no longer a logarithm
+mixture  the experts of a layer are stacked, their gates, their ups and their downs each in a tensor (some converters
+         put an expert's up below its gate)
 """
 
 from collections.abc import Callable
@@ -29,11 +31,18 @@ _INNER = {
     "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "post_attention_norm": "post_attention_layernorm",
     "attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z", "ssm_alpha": "linear_attn.in_proj_a",
     "ssm_beta": "linear_attn.in_proj_b", "ssm_conv1d": "linear_attn.conv1d", "ssm_norm": "linear_attn.norm",
-    "ssm_out": "linear_attn.out_proj",
+    "ssm_out": "linear_attn.out_proj", "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    "ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj",
+    "ffn_down_shexp": "mlp.shared_expert.down_proj",
 }  # fmt: skip
 """Tensors of a block, with `.weight`."""
 _BARE = {"ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias", "ssm_dt": "linear_attn.dt_bias"}
 """Those without."""
+_STACKED = {
+    "ffn_gate_exps": ("gate_proj",), "ffn_up_exps": ("up_proj",), "ffn_down_exps": ("down_proj",),
+    "ffn_gate_up_exps": ("gate_proj", "up_proj"),
+}  # fmt: skip
+"""Tensors [experts, rows, columns], and the matrices of an expert that lie below each other in them."""
 _BESIDE = ("v.", "mm.", "mtp.")
 """Vision and drafts, which some converters put into the same file; they are not run."""
 
@@ -46,11 +55,12 @@ class PublishedTensor:
     shape: tuple[int, ...]
     rows: Tensor | None = None  # for each published row (or element of a vector) the one in the file
     columns: Tensor | None = None
+    start: int = 0  # the row of the file's tensor that comes first
     undo: Callable[[Tensor], Tensor] = lambda values: values
 
     def in_order(self, file: GgufFile, first: int, last: int) -> Tensor:
         """Published rows first … last, float32."""
-        wanted = slice(first, last) if self.rows is None else self.rows[first:last]
+        wanted = slice(self.start + first, self.start + last) if self.rows is None else self.rows[first:last]
         if len(self.shape) == 1:  # one row of the file
             values = file.rows(self.stored.name)[0, wanted]
         else:
@@ -88,9 +98,11 @@ def published_tensors(file: GgufFile, config: LLMConfig) -> dict[str, PublishedT
         published = _published(name, len(config.layer_types))
         if published is None:
             continue
-        if architecture == "llama":
+        if len(tensor.shape) == 3:
+            found |= _experts(name, tensor)
+        elif architecture == "llama":
             found[published] = _interleaved(published, tensor, config)
-        elif architecture == "qwen35":
+        elif architecture.startswith("qwen35"):
             found[published] = _hybrid(published, tensor, config, tiled)
         else:
             found[published] = PublishedTensor(tensor, tensor.shape)
@@ -111,6 +123,22 @@ def _published(name: str, layers: int) -> str | None:
     return f"model.layers.{block}.{known}" if known else name
 
 
+def _experts(name: str, tensor: GgufTensor) -> dict[str, PublishedTensor]:
+    """Each expert's matrices by their names; a stack that is not known keeps its own."""
+    _, block, stem, *_ = name.split(".")
+    ways = _STACKED.get(stem)
+    if ways is None:
+        return {name: PublishedTensor(tensor, tensor.shape)}
+    experts, rows = tensor.shape[0], tensor.shape[1] // len(ways)
+    return {
+        f"model.layers.{block}.mlp.experts.{expert}.{way}.weight": PublishedTensor(
+            tensor, (rows, tensor.shape[2]), start=(expert * len(ways) + at) * rows
+        )
+        for expert in range(experts)
+        for at, way in enumerate(ways)
+    }
+
+
 def _interleaved(name: str, tensor: GgufTensor, config: LLMConfig) -> PublishedTensor:
     heads = {"q_proj.weight": config.num_attention_heads, "k_proj.weight": config.num_key_value_heads}
     count = heads.get(name.rpartition("self_attn.")[2])
@@ -121,6 +149,8 @@ def _interleaved(name: str, tensor: GgufTensor, config: LLMConfig) -> PublishedT
 
 
 def _hybrid(name: str, tensor: GgufTensor, config: LLMConfig, tiled: bool) -> PublishedTensor:
+    if name.endswith("mlp.shared_expert_gate.weight"):
+        return PublishedTensor(tensor, (1, tensor.shape[-1]))  # some converters write a vector
     kind = name.rpartition("linear_attn.")[2]
     size, keys = config.linear_value_head_dim, torch.arange(2 * config.key_dim)
 

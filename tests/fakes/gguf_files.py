@@ -69,9 +69,15 @@ def random_matrix(random: np.random.Generator, shape: tuple[int, int], kind: Typ
     return made.reshape(shape[0], -1)
 
 
-def rewritten(path: Path, target: Path, metadata: dict[str, object], names: dict[str, str], more: list[str]) -> None:
-    """A file of architecture qwen35 with other metadata, other names and small tensors that no network uses."""
-    reader, writer = gguf.GGUFReader(path), gguf.GGUFWriter(str(target), "qwen35")
+SMALL = np.ones((4, 4), np.float32)
+
+
+def rewritten(
+    path: Path, target: Path, metadata: dict[str, object], names: dict[str, str], more: dict[str, np.ndarray]
+) -> None:
+    """A file with other metadata, other names ("" leaves a tensor out) and further tensors."""
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(str(target), reader.fields["general.architecture"].contents())
     fields = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
     for name, value in (fields | metadata).items():
         if name == "general.architecture":
@@ -84,9 +90,10 @@ def rewritten(path: Path, target: Path, metadata: dict[str, object], names: dict
             add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)]
             add(name, value)
     for tensor in reader.tensors:
-        writer.add_tensor(names.get(tensor.name, tensor.name), np.array(tensor.data), raw_dtype=tensor.tensor_type)
-    for name in more:
-        writer.add_tensor(name, np.ones((4, 4), np.float32))
+        if new := names.get(tensor.name, tensor.name):
+            writer.add_tensor(new, np.array(tensor.data), raw_dtype=tensor.tensor_type)
+    for name, values in more.items():
+        writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -26,7 +26,7 @@ from llm_engine.model import forward_whole, init_params
 from llm_engine.options import LLMOptions
 from llm_engine.published import open_published, read_config
 from llm_engine.weights import load_weights, save_checkpoint
-from tests.fakes.gguf_files import random_matrix, rewritten, write_decoder
+from tests.fakes.gguf_files import SMALL, random_matrix, rewritten, write_decoder
 from tests.fakes.llama_cpp import LlamaCpp
 
 IDS = torch.randint(5, 2000, (70,), generator=torch.Generator().manual_seed(2)).tolist()
@@ -151,7 +151,8 @@ def test_other_converters_layouts_are_the_same_model(hybrid: Any, tmp_path: Path
         "ollama": (theirs, bare, ["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"]),
         "drafts": (drafts, {}, extra),
     }.items():
-        rewritten(path, tmp_path / name, *changes)
+        metadata, names, more = changes
+        rewritten(path, tmp_path / name, metadata, names, dict.fromkeys(more, SMALL))
         loaded = load_weights(tmp_path / name, ExecContext("cpu"), torch.float32)
         with torch.no_grad():
             actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
@@ -320,7 +321,7 @@ def described(**changes: object) -> GgufFile:
     ("changes", "said"),
     [
         ({"general.architecture": "clip"}, "vision projector"),
-        ({"general.architecture": "qwen35moe"}, "mixture of experts"),
+        ({"general.architecture": "qwen3moe"}, "mixture of experts"),
         ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3, qwen35"),
         ({"llama.expert_count": 8}, "mixture of experts"),
         ({"llama.attention.key_length": 64}, "keys are 64 wide"),
