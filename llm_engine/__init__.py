@@ -11,6 +11,7 @@ README.md.
     engine          the public face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
     experts         the experts of a mixture: which are asked, and their answers
+    experts_kernel  the same on a GPU
     eyes            pictures through the tower, step by step
     firstlook       whether a loaded model speaks sense
     footprint       how much device memory an engine will need

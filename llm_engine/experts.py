@@ -35,11 +35,13 @@ def add_experts(y: Tensor, x: Tensor, w: ExpertWeights, top: int) -> Tensor:
     returns  [..., h]: y by its gate, and the answers of the k likeliest experts by their shares, which add up to 1
     """
     rows, shared = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])
+    if kernels.fits(x) and (made := _on_card(rows, shared, w, top)) is not None:
+        return made.view(x.shape)
     scores, host = _scores(rows, w.router), kernels.panels(x)
     if host is not None and isinstance(w.gate_up, PanelWeight) and isinstance(w.down, PanelWeight):
         packed = w.gate_up.values, w.gate_up.scale, w.down.values, w.down.scale
-        made: Tensor = host.experts(rows, shared, scores, top, *packed)
-        return made.view(x.shape)
+        joined: Tensor = host.experts(rows, shared, scores, top, *packed)
+        return joined.view(x.shape)
     ids, shares = choose(scores, top)
     experts = scores.shape[1] - 1
     gate, up = product(rows, w.gate_up, ids, experts).to(x.dtype).chunk(2, -1)
@@ -48,6 +50,27 @@ def add_experts(y: Tensor, x: Tensor, w: ExpertWeights, top: int) -> Tensor:
     for j in range(top):
         total = total + answers[:, j] * shares[:, j : j + 1]
     return total.to(x.dtype).view(x.shape)
+
+
+def _on_card(x: Tensor, y: Tensor, w: ExpertWeights, top: int) -> Tensor | None:
+    """By kernels, or None where they do not read the form of the experts."""
+    from llm_engine import experts_kernel as card
+
+    experts = w.router.shape[0] - 1
+    opening, closing = _for_card(w.gate_up), _for_card(w.down)
+    if opening is None or closing is None or not all(card.fits_stack(s, experts) for s in (opening, closing)):
+        return None
+    scores = card.asked(x, w.router, w.router, 1, 1, None, 1, 1, False)
+    ids, shares = card.choose(scores, top)
+    inner = card.asked(x, *opening, ids, top, experts, True)
+    return card.join(y, card.asked(inner, *closing, ids, 1, experts, False), shares)
+
+
+def _for_card(stack: Weight) -> tuple[Tensor, Tensor, int, int] | None:
+    """Values, scales, and the rows and columns that share one."""
+    if isinstance(stack, Tensor):
+        return stack, stack, 1, 1
+    return (stack.values, stack.scale, *stack.block) if isinstance(stack, Fp8Weight | Int4Weight) else None
 
 
 def choose(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:

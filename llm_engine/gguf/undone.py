@@ -92,7 +92,8 @@ class PublishedTensor:
 
 def published_tensors(file: GgufFile, config: LLMConfig) -> dict[str, PublishedTensor]:
     """By name. A tensor whose name is not known keeps it, and nothing will take it."""
-    architecture, found = file.metadata["general.architecture"], {}
+    architecture = file.metadata["general.architecture"]
+    found: dict[str, PublishedTensor] = {}
     tiled = file.metadata.get(f"{architecture}.ssm.v_head_reordered", True)  # Ollama's converter says whether it did
     for name, tensor in file.tensors.items():
         published = _published(name, len(config.layer_types))

@@ -76,7 +76,7 @@ def defined(y: Tensor, x: Tensor, w: ExpertWeights, top: int) -> Tensor:
     likely, ids = scores[:, :-1].softmax(-1).topk(top)
     out = y.double() * scores[:, -1:].sigmoid()
     for t, j in torch.cartesian_prod(torch.arange(len(x)), torch.arange(top)).tolist():
-        of = [plain(stack).unflatten(0, (EXPERTS, -1))[ids[t, j]] for stack in (w.gate_up, w.down)]
+        of = [plain(stack).unflatten(0, (len(w.router) - 1, -1))[ids[t, j]] for stack in (w.gate_up, w.down)]
         gate, up = (of[0] @ x[t].double()).chunk(2)
         out[t] += likely[t, j] / likely[t].sum() * (of[1] @ (F.silu(gate) * up))
     return out
