@@ -60,17 +60,18 @@ def _on_card(x: Tensor, y: Tensor, w: ExpertWeights, top: int) -> Tensor | None:
     opening, closing = _for_card(w.gate_up), _for_card(w.down)
     if opening is None or closing is None or not all(card.fits_stack(s, experts) for s in (opening, closing)):
         return None
-    scores = card.asked(x, w.router, w.router, 1, 1, None, 1, 1, False)
+    scores = card.asked(x, w.router, w.router, None, 1, 1, None, 1, 1, False)
     ids, shares = card.choose(scores, top)
     inner = card.asked(x, *opening, ids, top, experts, True)
     return card.join(y, card.asked(inner, *closing, ids, 1, experts, False), shares)
 
 
-def _for_card(stack: Weight) -> tuple[Tensor, Tensor, int, int] | None:
-    """Values, scales, and the rows and columns that share one."""
+def _for_card(stack: Weight) -> tuple[Tensor, Tensor, Tensor | None, int, int] | None:
+    """Values, scales and shifts, and the rows and columns that share one."""
     if isinstance(stack, Tensor):
-        return stack, stack, 1, 1
-    return (stack.values, stack.scale, *stack.block) if isinstance(stack, Fp8Weight | Int4Weight) else None
+        return stack, stack, None, 1, 1
+    shift = stack.shift if isinstance(stack, Int4Weight) else None
+    return (stack.values, stack.scale, shift, *stack.block) if isinstance(stack, Fp8Weight | Int4Weight) else None
 
 
 def choose(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:

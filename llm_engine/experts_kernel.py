@@ -21,30 +21,30 @@ one row; outputs of a program that sums."""
 
 @triton.jit
 def asked_kernel(
-    x, w, scale, ids, out, outputs, inputs, made, scale_columns, w_step, scale_step, SHARE: tl.constexpr,
-    ASKED: tl.constexpr, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr,
-    PAIRED: tl.constexpr, EVEN: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
+    x, w, scale, shift, ids, out, outputs, inputs, made, scale_columns, w_step, scale_step, SHARE: tl.constexpr,
+    ASKED: tl.constexpr, STORED: tl.constexpr, SHIFTED: tl.constexpr, GROUP_ROWS: tl.constexpr,
+    GROUP_COLUMNS: tl.constexpr, PAIRED: tl.constexpr, EVEN: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
     """Programs (outputs, pairs). SHARE pairs see the same row of x; each makes `made` sums. Not ASKED: one matrix."""
     pair = tl.program_id(1).to(tl.int64)
     expert = tl.load(ids + pair) if ASKED else pair * 0
     row, to = x + pair // SHARE * inputs, out + pair * made
-    matrix, factors = w + expert * w_step, scale + expert * scale_step
+    matrix, factors, shifts = w + expert * w_step, scale + expert * scale_step, shift + expert * scale_step
     if STORED == 0:
         gemv_kernel(
-            row, matrix, factors, to, outputs, inputs, scale_columns, STORED, GROUP_ROWS, GROUP_COLUMNS, 1, PAIRED,
-            BLOCK_O, BLOCK_I,
+            row, matrix, factors, shifts, to, outputs, inputs, scale_columns, STORED, SHIFTED, GROUP_ROWS,
+            GROUP_COLUMNS, 1, PAIRED, BLOCK_O, BLOCK_I,
         )  # fmt: skip
     else:
         packed_row_kernel(
-            row, matrix, factors, factors, to, outputs, inputs, scale_columns, STORED, GROUP_ROWS, GROUP_COLUMNS // 8,
-            False, PAIRED, EVEN, BLOCK_O, BLOCK_I,
+            row, matrix, factors, shifts, to, outputs, inputs, scale_columns, STORED, GROUP_ROWS, GROUP_COLUMNS // 8,
+            SHIFTED, PAIRED, EVEN, BLOCK_O, BLOCK_I,
         )  # fmt: skip
 
 
 @triton.jit
 def choose_kernel(scores, ids, shares, experts, TOP: tl.constexpr, SIZE: tl.constexpr, KEPT: tl.constexpr):
-    """One program a row. What is no number is chosen last; a number that is given is always an expert's."""
+    """One program a row. Scores that are no numbers are chosen last; every id is an expert's, whatever the scores."""
     row = tl.program_id(0)
     e, j = tl.arange(0, SIZE), tl.arange(0, KEPT)
     lowest = -1e30
@@ -75,9 +75,13 @@ def join_kernel(y, answers, shares, out, size, TOP: tl.constexpr, BLOCK: tl.cons
     tl.store(out + row * size + i, total.to(out.dtype.element_ty), mask=there)
 
 
-def fits_stack(stack: tuple[Tensor, Tensor, int, int], matrices: int) -> bool:
-    """Whether the kernel reads values [matrices · O, …], scales and block: each matrix must begin at its own scale."""
-    values, _, rows, columns = stack
+Held = tuple[Tensor, Tensor, Tensor | None, int, int]
+"""Values, scales and shifts of a stack, and the rows and columns that share one."""
+
+
+def fits_stack(stack: Held, matrices: int) -> bool:
+    """Whether the kernel reads [matrices · O, …] values: each matrix must begin at a scale of its own."""
+    values, _, _, rows, columns = stack
     if values.is_floating_point() and values.itemsize > 1:
         return True
     inputs = values.shape[1] * (8 if values.dtype == torch.int32 else 1)
@@ -85,14 +89,14 @@ def fits_stack(stack: tuple[Tensor, Tensor, int, int], matrices: int) -> bool:
 
 
 def launch_asked(
-    x: Tensor, w: Tensor, scale: Tensor, block_rows: int, block_columns: int, ids: Tensor | None, share: int,
-    matrices: int, paired: bool,
+    x: Tensor, w: Tensor, scale: Tensor, shift: Tensor | None, block_rows: int, block_columns: int, ids: Tensor | None,
+    share: int, matrices: int, paired: bool,
 ) -> Tensor:  # fmt: skip
     """Each pair's row times the matrix that it asked for; all contiguous.
 
     x        [P / share, I]
-    w        [matrices · O, I], plain or float8_e4m3fn, or [matrices · O, I / 8] int32; scale as `packed_row` takes it
-             (w itself if plain)
+    w        [matrices · O, I], plain or float8_e4m3fn, or [matrices · O, I / 8] int32; scale and shift as `packed_row`
+             takes them (w itself if plain)
     ids      P int64 in any shape; None: there is one matrix
     paired   a matrix is the rows of a gate, then as many of what it opens
     returns  [P, O] float32, or silu(gate) · up [P, O / 2] in x's type
@@ -103,9 +107,10 @@ def launch_asked(
     block_o, block_i = _PLAIN if stored == PLAIN else _PACKED
     held = w.view(torch.uint8) if stored == FP8 else w
     asked_kernel[(triton.cdiv(outputs, block_o), out.shape[0])](
-        x, held, scale, x if ids is None else ids, out, outputs, inputs, out.shape[1], scale.shape[-1],
+        x, held, scale, scale if shift is None else shift, x if ids is None else ids, out, outputs, inputs,
+        out.shape[1], scale.shape[-1],
         outputs * w.shape[1], outputs // block_rows * scale.shape[-1], SHARE=share, ASKED=ids is not None,
-        STORED=stored, GROUP_ROWS=block_rows, GROUP_COLUMNS=block_columns, PAIRED=paired,
+        STORED=stored, SHIFTED=shift is not None, GROUP_ROWS=block_rows, GROUP_COLUMNS=block_columns, PAIRED=paired,
         EVEN=outputs % block_o == 0, BLOCK_O=block_o, BLOCK_I=block_i, num_warps=4, enable_fp_fusion=True,
     )  # fmt: skip
     return out
@@ -148,11 +153,11 @@ join = torch.library.custom_op("llm_engine::join", launch_join, mutates_args=(),
 
 @asked.register_fake
 def _(
-    x: Tensor, w: Tensor, scale: Tensor, block_rows: int, block_columns: int, ids: Tensor | None, share: int,
-    matrices: int, paired: bool,
+    x: Tensor, w: Tensor, scale: Tensor, shift: Tensor | None, block_rows: int, block_columns: int, ids: Tensor | None,
+    share: int, matrices: int, paired: bool,
 ) -> Tensor:  # fmt: skip
     assert x.is_contiguous() and w.is_contiguous() and scale.is_contiguous()
-    assert fits_stack((w, scale, block_rows, block_columns), matrices)
+    assert fits_stack((w, scale, shift, block_rows, block_columns), matrices)
     return _answers(x, w, share, matrices, paired)
 
 

@@ -60,13 +60,17 @@ class PublishedTensor:
 
     def in_order(self, file: GgufFile, first: int, last: int) -> Tensor:
         """Published rows first … last, float32."""
-        wanted = slice(self.start + first, self.start + last) if self.rows is None else self.rows[first:last]
+        wanted = self._places(first, last)
         if len(self.shape) == 1:  # one row of the file
             values = file.rows(self.stored.name)[0, wanted]
         else:
             values = file.rows(self.stored.name, wanted)
         values = values if self.columns is None else values[:, self.columns]
         return self.undo(values).view(last - first, *self.shape[1:])
+
+    def _places(self, first: int, last: int) -> slice | Tensor:
+        """The places of published rows in the tensor of the file."""
+        return slice(self.start + first, self.start + last) if self.rows is None else self.rows[first:last]
 
     @property
     def held(self) -> Stored:
@@ -84,9 +88,9 @@ class PublishedTensor:
 
     def groups(self, file: GgufFile, first: int, last: int) -> KnownGroups:
         """Scales and shifts of published rows first … last."""
-        order, wanted = self._group_order, slice(first, last) if self.rows is None else self.rows[first:last]
+        order = self._group_order
         assert order is not None
-        known = self.stored.kind.groups(file.stored(self.stored.name)[wanted])
+        known = self.stored.kind.groups(file.stored(self.stored.name)[self._places(first, last)])
         return KnownGroups(known.scale[:, order], None if known.shift is None else known.shift[:, order])
 
 

@@ -26,7 +26,7 @@ def layer(form: str, experts: int, hidden: int, inner: int) -> ExpertWeights:
 
 def main() -> None:
     found: dict[str, float] = {}
-    for form in ("float32", "fp8", "words of int4"):
+    for form in ("float32", "fp8", "words of int4", "shifted words of int4"):
         for experts, top, hidden, inner in SHAPES:
             if form != "float32" and (hidden % 32 or inner % 32):
                 continue

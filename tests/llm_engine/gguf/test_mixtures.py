@@ -11,6 +11,7 @@ from torch import Tensor
 
 from benchmarks.peers.gguf_file import write_gguf
 from capsules import ExecContext
+from capsules.nn.panels import PanelWeight
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.gguf import checkpoint
 from llm_engine.gguf.container import GgufFile, open_gguf
@@ -68,6 +69,23 @@ def test_ollamas_layout_is_the_same_model(written: tuple[Path, Tensor], tmp_path
     beside = dict.fromkeys(["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"], SMALL)
     rewritten(path, tmp_path / "ollama", counts | {"qwen35moe.ssm.v_head_reordered": True}, bare, beside)
     assert float((ours(tmp_path / "ollama") - expected).abs().max()) < 1e-3
+
+
+def test_each_expert_keeps_its_own_four_bits(tmp_path: Path) -> None:
+    """Q4_0 in int4: the scales are rounded to bfloat16, and nothing else is."""
+    config = LLMConfig(
+        vocab_size=64, hidden_size=64, intermediate_size=32, layer_types=(LINEAR, FULL), num_attention_heads=2,
+        num_key_value_heads=1, head_dim=32, linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=32,
+        linear_value_head_dim=32, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
+    )  # fmt: skip
+    save_checkpoint(tmp_path, config, init_params(config, torch.Generator().manual_seed(0)))
+    write_gguf(tmp_path, tmp_path / "four.gguf", "Q4_0")
+    wide, four = (load_weights(tmp_path / "four.gguf", ExecContext("cpu"), torch.float32, bits=b) for b in (None, 4))
+    for exact, kept in zip(wide.model.layers, four.model.layers, strict=True):
+        for name in ("gate_up", "down"):
+            held, value = getattr(kept.experts, name), getattr(exact.experts, name)
+            assert isinstance(held, PanelWeight) and held.bits == 4
+            assert bool(((held.unpack(torch.float32) - value).abs() <= value.abs() / 128).all())
 
 
 Held = dict[str, PublishedTensor]
