@@ -238,9 +238,6 @@ export class Talk {
         this._askCapsules();
         this._onKept();
         break;
-      case "assistant.tool":
-        this._onKept();
-        break;
       case "assistant.pong":
         this.clock.add(event.client_ms, event.server_ms, event.at);
         this._dispatch({ type: "page.clock", offset: this.clock.best?.offset ?? 0, uncertainty: this.clock.uncertainty });
