@@ -2,11 +2,13 @@
 
     python -m benchmarks.llm [--dtype bfloat16] [--shape 120m] [--rounds 7] [--threads 2] [--llama FOLDER]
                              [--out benchmarks/results/llm-cpu-120m-bfloat16.json]
+    python -m benchmarks.llm --gguf FILE --dtype int4 --llama FOLDER [--threads 1]
     python -m benchmarks.llm --device cuda --shape 4b [--dtype bfloat16|float8|int4] [--out FILE.json]
 
 On a CPU `ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone. `--dtype int8` races
 Q8_0 of llama.cpp and `int4` its Q4_0 (embedding in Q8_0, as ours has it in eight bits); transformers has neither and
-takes no part. On a GPU the only peer is transformers, and only in bfloat16.
+takes no part. With `--gguf` both read the same published file, which ours holds in the form of `--dtype`. On a GPU the
+only peer is transformers, and only in bfloat16.
 
 Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, `4b` or `9b`, as many as in
 Qwen3.5: bytes, latency and exactness are those of a trained model of this shape, quality and stop lengths are not.
@@ -40,6 +42,7 @@ from capsules import Capsule, ExecContext, Role
 from llm_engine import HybridLLM, LLMConfig, Sampling
 from llm_engine.config import FULL, LINEAR
 from llm_engine.model import init_params
+from llm_engine.published import read_config
 from llm_engine.weights import save_checkpoint
 
 SHAPE = LLMConfig(
@@ -160,10 +163,23 @@ def check(path: Path, ours: Ours, peer: LlamaCppPeer, vocabulary: int) -> None:
         print(f"{who}: logits differ from float32 by {median(values):.2e} of their size (at most {max(values):.2e})")
 
 
+def files(args: argparse.Namespace) -> tuple[Path, Path]:
+    """The model that ours reads, and the file for llama.cpp."""
+    if args.gguf:
+        args.shape = args.gguf.stem
+        return args.gguf, args.gguf
+    kind = FORMATS[args.dtype]
+    path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"
+    if args.llama and not gguf.exists():
+        write_gguf(path, gguf, kind)
+    return path, gguf
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", choices=FORMATS, default="bfloat16")
     parser.add_argument("--shape", choices=SHAPES, default="120m")
+    parser.add_argument("--gguf", type=Path, help="a published file instead of random weights")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
@@ -175,10 +191,8 @@ def main() -> None:
     if args.llama and not FORMATS[args.dtype]:
         parser.error(f"llama.cpp has no {args.dtype}; leave --llama out")
     torch.set_num_threads(args.threads)
-    kind, vocabulary = FORMATS[args.dtype], SHAPES[args.shape].vocab_size
-    path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"
-    if args.llama and not gguf.exists():
-        write_gguf(path, gguf, kind)
+    path, gguf = files(args)
+    vocabulary = read_config(path).vocab_size
     before, began = taken_bytes(args.device), perf_counter()
     ours = Ours(path, 2048, args.folder / "kernels" if args.device == "cpu" else None, args.dtype, args.device)
     ready_s = perf_counter() - began
@@ -190,7 +204,7 @@ def main() -> None:
         "ready_s": round(ready_s, 2),
     }
     peers: list[Peer] = [ours]
-    if args.dtype == "bfloat16":
+    if args.dtype == "bfloat16" and not args.gguf:
         peers += [Ours(path, 2048, None, args.dtype)] if args.device == "cpu" else []
         peers.append(TransformersPeer(path, torch.bfloat16, args.device))
     if args.llama:
