@@ -70,6 +70,7 @@ class Edits:
             return
         self._conversation.entry(item_id)
         await self._stop_maker(item_id)
+        self._context.view.kept.settle()
         self._conversation.delete(item_id)
         await self._context.emit(ItemDeleted(item_id))
         self._sync()

@@ -37,6 +37,7 @@ class TakeBack:
 
     async def everything(self) -> None:
         """Take back all that was said; timers and lists that were asked for stay."""
+        self._context.view.kept.settle()
         await self._drop(tuple(reversed([item.id for item in self._context.conversation.items])))
 
     async def _drop(self, item_ids: tuple[str, ...]) -> None:

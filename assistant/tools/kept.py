@@ -32,6 +32,10 @@ _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 """Words for something that was removed, and for something that was restored."""
 
 
+UNDONE = "undone "
+"""Before the key of a change that the home's store took back and the talk's journal may not have."""
+
+
 class Kept:
     """Without a home the rows are this talk's alone, in memory."""
 
@@ -83,9 +87,13 @@ class Kept:
         """
         self._front, self._talk = front, talk
         known = {key: _plain(change) for key, change in (recorded or {}).items()}
-        lost = {key: change for key, change in self.home.unnoted(talk).items() if known.get(key) != _plain(change)}
+        lost: Changes = {}
+        for key, (before, after) in self.home.unnoted(talk).items():
+            undone = key.startswith(UNDONE)
+            if (known.get(key.removeprefix(UNDONE)) == [before]) if undone else (known.get(key) != [after]):
+                lost = {**lost, key.removeprefix(UNDONE): (before, after)}
         if lost:
-            self.put_back(lost)
+            self.home.change(self._backwards(lost), talk)
         self.home.connect(front)
 
     def disconnect(self) -> None:
@@ -102,8 +110,14 @@ class Kept:
         return changes
 
     def put_back(self, changes: Changes) -> None:
-        """Undo these changes, except for what rang or was changed elsewhere since."""
-        self.home.change(self._backwards(changes), self._talk)
+        """Undo these changes, except for what rang or was changed elsewhere since. A kill before the journal notes it
+        undoes the undo when the talk opens again."""
+        undone = {f"{UNDONE}{key}": (after, before) for key, (before, after) in changes.items()}
+        self.home.change(self._backwards(changes), self._talk, undone)
+
+    def settle(self) -> None:
+        """The journal is about to forget changes that stay."""
+        self.home.forget_unnoted(self._talk)
 
     def told(self, changes: Changes) -> str:
         """Describe in sentences what `put_back` will change."""

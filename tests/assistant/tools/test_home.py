@@ -19,7 +19,7 @@ from assistant.tools.errors import AnswerError
 from assistant.tools.home import HomeRows, HomeTaken
 from assistant.tools.kept import Kept
 from assistant.tools.moments import Moment, read_moment
-from assistant.tools.rows import ALARMS, NOTES, REMINDERS, TIMERS, Promise, from_cells
+from assistant.tools.rows import ALARMS, NOTES, REMINDERS, TIMERS, Promise, composed, from_cells
 from assistant.tools.wall import LocalZone, later, naive, seconds_between
 from tests.assistant.tools.test_moments import FRIDAY, ZONES, random_text
 from tests.fakes.loop import run
@@ -442,5 +442,49 @@ def test_a_change_that_the_journal_never_knew_is_taken_back_when_the_talk_opens_
             resumed.connect(Front(), "talk", recorded)
             assert [thing.text for thing in resumed.things("list shopping")] == things
             again.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("what", ["added", "removed"])
+def test_an_undo_that_the_journal_never_knew_is_undone_and_what_was_deleted_stays(what, tmp_path):
+    """A kill right behind the store's write, then the talk with what its journal holds."""
+
+    def opened_again(recorded) -> list[str]:
+        copy = tmp_path / "copy.json"
+        copy.write_bytes((tmp_path / "household.json").read_bytes())
+        again = HomeRows(copy)
+        again.open()
+        resumed = Kept(again)
+        resumed.connect(Front(), "talk", recorded)
+        found = [thing.text for thing in resumed.things("list shopping")]
+        again.close()
+        return found
+
+    async def story():
+        home = HomeRows(tmp_path / "household.json")
+        home.open()
+        kept = Kept(home)
+        kept.connect(Front(), "talk")
+        kept.add("list shopping", "milk")
+        first = kept.collect_changes()
+        if what == "added":
+            kept.add("list shopping", "eggs")
+        else:
+            kept.remove("list shopping", *kept.things("list shopping"))
+        latest = kept.collect_changes()
+        after = ["milk", "eggs"] if what == "added" else []
+        both = composed(first, latest)
+        assert opened_again(both) == after
+        kept.put_back(latest)
+        assert [thing.text for thing in kept.things("list shopping")] == ["milk"]
+        assert opened_again(both) == after, "the journal still tells of the turn"
+        assert opened_again(first) == ["milk"], "the journal knows of the undo"
+        kept.add("list shopping", "salt")
+        noted = kept.collect_changes()
+        assert opened_again(composed(first, noted)) == ["milk", "salt"]
+        kept.settle()  # then the items are deleted from the talk, and what they did stays
+        assert opened_again({}) == ["milk", "salt"]
+        home.close()
 
     run(story())
