@@ -108,7 +108,7 @@ class Overlap:
     """The turn that it continues, if that is reopened."""
     text: str = ""
     read: bool = False
-    """`text` holds all that was said before the silence."""
+    """It continues a turn, and `text` holds all that was said before the silence."""
     nod: str = ""
     """Its words if it is a nod."""
     nodded: bool = False
@@ -427,7 +427,7 @@ def _progress(
     )  # fmt: skip
     nodded = state.overlap.nodded or only_nods(words, known)
     nod = nod_words(heard, state.overlap.nod, known)
-    overlap = replace(state.overlap, text=progress.text, read=progress.read, nod=nod, nodded=nodded)
+    overlap = replace(state.overlap, text=progress.text, read=joins and progress.read, nod=nod, nodded=nodded)
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
@@ -503,7 +503,7 @@ def _ended(
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
         # A correction begins like an order to stop ("no, nine"): it is one only if nothing follows.
-        halts = spoken is not None and (barged_in or (spoken.joins is not None and spoken.read))
+        halts = spoken is not None and (barged_in or spoken.read)
         if spoken is not None and halts and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # the reply stopped, and that is the answer
         text, complete = (spoken.text, spoken.complete) if spoken is not None else ("", None)

@@ -140,13 +140,19 @@ def after(state, message, settings):
     return [(step(state, ReplyEnded(end), settings, NOW)[0], effects) for end in (PAST, AHEAD)]
 
 
+def without_words(state):
+    """The words of the answered turn would only multiply the states."""
+    return state if state.answered is None else replace(state, answered=replace(state.answered, text=""))
+
+
 def walked(coming, fronts):
     """Every state that can be reached with any of the fronts, or several one after the other, and every step there."""
     found, open_states, steps = {TurnTakingState()}, [TurnTakingState()], []
     while open_states:
         state = open_states.pop()
         for message, settings in product(coming(state), fronts):
-            for reached, effects in after(state, message, settings):
+            for follows, effects in after(state, message, settings):
+                reached = without_words(follows)
                 steps.append((state, message, settings, reached, effects))
                 if reached not in found:
                     found.add(reached)
