@@ -24,10 +24,10 @@ _RULES: Rules = (
     *signs.EMOTICONS, *names.ADDRESSES, *names.IDENTIFIERS, *abbreviations.SHOUTS, *names.TECHNICAL,
     *signs.WRITTEN_SIGNS, *dates.SPANS, *abbreviations.SHORT, *abbreviations.ROMANS, *amounts.CONTINENTAL,
     *dates.DATES, *dates.TIMES, *numbers.RATIOS, *numbers.PHONES, *names.INTERNET, *amounts.PER_UNIT, *amounts.MONEY,
-    *numbers.RANGES, *dates.DECADES, *names.VERSIONS, *numbers.POWERS, *amounts.FRACTIONS_OF_UNITS, *numbers.FRACTIONS,
-    *amounts.PARTS, *numbers.SIZES, *amounts.LENGTHS, *numbers.MAGNITUDES, *amounts.COUNTED, *dates.YEARS,
-    *numbers.ORDINALS, *names.LONG_VERSIONS, *numbers.SUMS, *abbreviations.LETTERS, *signs.GAPS, *numbers.PLAIN,
-    *signs.DASHES,
+    *numbers.RANGES, *dates.DECADES, *names.VERSIONS, *numbers.GROUPED, *numbers.POWERS, *amounts.FRACTIONS_OF_UNITS,
+    *numbers.FRACTIONS, *amounts.PARTS, *numbers.SIZES, *amounts.LENGTHS, *numbers.MAGNITUDES, *amounts.COUNTED,
+    *dates.YEARS, *numbers.ORDINALS, *names.LONG_VERSIONS, *numbers.SUMS, *abbreviations.LETTERS, *signs.GAPS,
+    *numbers.PLAIN, *signs.DASHES,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ def plural(noun: str, count: float) -> str:
     return " ".join([IRREGULAR.get(head, head + "s"), *rest])
 
 
-def counted(whole: str, part: str | None, noun: str, sign: str | None = None) -> str:
+def counted(whole: str | None, part: str | None, noun: str, sign: str | None = None) -> str:
     return f"{decimal(whole, part, sign)} {plural(noun, 1 if whole == '1' and not part else 2)}"
 
 
@@ -89,7 +89,6 @@ PER_UNIT: Rules = (
      lambda m: f"{m[1]} per {m[2] or SHORT_PER[m[3]]}"),
 )
 FRACTIONS_OF_UNITS: Rules = (
-    (re.compile(r"(?<=\d) ?(?=[½¼¾⅓⅔⅛])"), " and "),
     (re.compile(r"(?<![\d.])0?\.5 (?=(?:cup|teaspoon|tablespoon|pound|ounce|litre|liter|mile|inch|kilogram|hour)s?\b)"
                 r"(?P<unit>\w+?)s?\b"), lambda m: f"half {_article(m['unit'])} {m['unit']}"),
     (re.compile(r"(?<=\d) ?[cC]\.(?= [a-z])"), " cups"),
@@ -98,7 +97,7 @@ PARTS: Rules = (
     (re.compile(rf"(?<!and )(?P<number>(?P<over>one|two|three|four|five|six|seven) (?:hal(?:f|ves)|quarters?|thirds?|"
                 rf"fifths?|sixths?|eighths?)) (?P<unit>{MEASURES}|{_LETTERS})\b\.?"),
      lambda m: _part_of(m) + ("." if m.group().endswith(".") and ends_sentence(m) else "")),
-    (re.compile(rf"(?<=and )(?P<said>a half|a quarter|three quarters|a third|two thirds|(?:a|three|five|seven) "
+    (re.compile(rf"(?<=and )(?P<said>a half|a quarter|three quarters|a third|two thirds|(?:an?|three|five|seven) "
                 rf"eighths?) (?P<unit>{_LETTERS})\b\.?"),
      lambda m: f"{m['said']} {plural(UNITS[m['unit']], 2)}" + ("." if ends_sentence(m) else "")),
 )  # fmt: skip

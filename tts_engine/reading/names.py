@@ -68,7 +68,7 @@ TECHNICAL: Rules = (
     (re.compile(r"\b([CFJ])#(?!\w)"), r"\1 sharp"),
     (re.compile(r"\b([CcG])\+\+(?!\w)"), r"\1 plus plus"),
     (re.compile(r"(?<!\w)\.NET\b"), "dot net"),
-    (re.compile(r"\b([A-Z]{2,})/(?=[A-Z]{2,}\b)"), r"\1 "),
+    (re.compile(r"\b([A-Z]{2,})/(?=[A-Z]{2,}\b|\d)"), r"\1 "),
     (re.compile(r"(?<![\w.,-])[A-Z]{1,4}[a-z]?\d{1,3}(?:[A-Z][a-z]?\d{0,3}){0,3}(?![\w-])"), _mixed),
     (re.compile(r"#(?=[A-Za-z])"), "hashtag "),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from tts_engine.reading.maths import fraction
 from tts_engine.reading.tables import MONTHS
@@ -36,8 +37,18 @@ def _fraction(match: re.Match[str]) -> str:
     if (over, under) == (1, 2) and re.match(r"\s+(?:an?|the)\b", after):
         return "half"
     if re.search(r"\d[ -]$", before):
-        return f"and {re.sub('^one', 'a', fraction(over, under))}"
+        return _and_part(over, under)
     return fraction(over, under)
+
+
+def _and_part(over: int, under: int) -> str:
+    """(1, 8) -> "and an eighth", behind a whole number."""
+    return "and " + re.sub("^one( e)?", lambda m: f"an{m[1]}" if m[1] else "a", fraction(over, under))
+
+
+def _fraction_sign(match: re.Match[str]) -> str:
+    over, under = map(int, unicodedata.normalize("NFKC", match["sign"]).split("⁄"))
+    return fraction(over, under) if match["behind"] is None else f" {_and_part(over, under)}"
 
 
 def _phone(match: re.Match[str]) -> str:
@@ -77,6 +88,7 @@ ORDINALS: Rules = (
      lambda m: ordinal(int(m.group(1).replace(",", "")))),
 )  # fmt: skip
 FRACTIONS: Rules = (
+    (re.compile(r"(?P<behind>(?<=\d) ?)?(?P<sign>[¼½¾⅐-⅞])"), _fraction_sign),
     (re.compile(r"(?<![\w/.])(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\w/])"), _fraction),
 )
 SIZES: Rules = (
@@ -91,11 +103,14 @@ SUMS: Rules = (
     (re.compile(r"(?<=\d) ?/ ?(?=\d)"), " divided by "),
 )
 POWERS: Rules = ((re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),)
+GROUPED: Rules = (
+    (re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3}){2}(?![.,]?\d|\.\w)"), lambda m: m.group().replace(".", "")),
+)
+"""1.250.000 is a number in groups: a version's parts, which were said before, have seldom three figures twice."""
 MAGNITUDES: Rules = (
     (re.compile(r"(?<=\d)(?:(M)|(bn|B))\b(?=\s+[a-z]|[).,;]|$)"), lambda m: " million" if m[1] else " billion"),
 )
 PLAIN: Rules = (
-    (re.compile(r"(?<![\w.])([-−])?\.(\d+)\b(?!\.)"), lambda m: f"{'minus ' if m[1] else ''}point {digits(m[2])}"),
     (re.compile(NUMBER), lambda m: decimal(m["whole"], m["part"], m["sign"])),
     (re.compile(r"\d+"), lambda m: f" {digits(m.group())} "),
 )

@@ -13,7 +13,7 @@ Rules: TypeAlias = "tuple[tuple[re.Pattern[str], Said], ...]"
 """Patterns and what is said for each; they run in order."""
 
 WHOLE = r"(?P<whole>\d{1,3}(?:,\d{3})+|\d+)"
-NUMBER = rf"(?<![\w.])(?P<sign>[-−])?{WHOLE}(?:\.(?P<part>\d+))?"
+NUMBER = rf"(?<![\w.])(?P<sign>[-−])?(?:{WHOLE}|(?=\.\d+(?!\.?\d)))(?:\.(?P<part>\d+))?"
 _NEW_SENTENCE = re.compile(r"[\"')]*(?:\s*\Z|[ \t]*\n|\s+[A-Z][a-z']*(?:\s|[,.]|\Z))")
 _ENGLISH = RbnfEngine.for_language("en")
 
@@ -55,12 +55,13 @@ def in_pairs(value: int) -> str:
     return f"{cardinal(hundreds)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
 
 
-def decimal(whole: str, part: str | None, sign: str | None = None) -> str:
-    """("3", "14", "-") -> "minus three point one four". A long or zero-led figure is said digit by digit."""
-    plain = whole.replace(",", "")
+def decimal(whole: str | None, part: str | None, sign: str | None = None) -> str:
+    """("3", "14", "-") -> "minus three point one four", (None, "5") -> "point five". A long or zero-led figure is
+    said digit by digit."""
+    plain = (whole or "").replace(",", "")
     spelled = len(plain) > 15 or (len(plain) > 1 and plain.startswith("0"))
-    said = digits(plain) if spelled else cardinal(int(plain))
-    return ("minus " if sign else "") + said + (f" point {digits(part)}" if part else "")
+    said = digits(plain) if spelled or not plain else cardinal(int(plain))
+    return " ".join(filter(None, ("minus" if sign else "", said, f"point {digits(part)}" if part else "")))
 
 
 def alternatives(words: Iterable[str]) -> str:
