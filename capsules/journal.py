@@ -135,9 +135,9 @@ class Journal:
     # ------------------------------------------------------------------------------------- inside
 
     def _let_file_go(self) -> None:
-        if self._file is not None:
-            self._file.close_file()
-            self._file = None
+        file, self._file = self._file, None  # first, so a sync that meets the close does not count as a failure
+        if file is not None:
+            file.close_file()
 
     def _later(self) -> None:
         if not self._syncing:

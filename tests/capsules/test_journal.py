@@ -180,6 +180,16 @@ def test_a_disk_that_does_not_sync_is_told(tmp_path, monkeypatch):
     assert "I/O error" in journal.trouble
 
 
+def test_a_sync_that_meets_the_close_is_no_failure(tmp_path, monkeypatch):
+    waiting = []
+    journal = Journal(tmp_path / "t.journal", waiting.append)
+    journal.put("words", {"a": 1})
+    closed = EntryFile.close_file
+    monkeypatch.setattr(EntryFile, "close_file", lambda file: (closed(file), waiting.pop()()))
+    journal.close_file()
+    assert not waiting and journal.trouble == ""
+
+
 def test_what_has_grown_is_written_anew_and_nothing_is_lost_meanwhile(tmp_path):
     path = tmp_path / "t.journal"
     with ThreadPoolExecutor(1) as pool:
