@@ -118,9 +118,9 @@ class FakeLLM(Guessing):
             if have != want:
                 break
             same += 1
-        what = "rollback" if same < len(state) else None
+        cut = same < len(state)
         self.folded[talk] = wanted
-        return Synced(what, same, 1.0 if what else 0.0), same, len(wanted)
+        return Synced("rollback" if cut else None, same, 1.0 if cut else 0.0), same, len(wanted)
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         self.running += 1
@@ -158,8 +158,8 @@ class FakeLLM(Guessing):
                         yield ReplyEnd("length", tokens - 1)
                         return
                     state.append(word.strip())
-                    if shown := ends.push(word):
-                        yield TextPiece(shown)
+                    if fresh := ends.push(word):
+                        yield TextPiece(fresh)
                     if ends.stopped:
                         yield ReplyEnd("stop", tokens)
                         return
@@ -299,7 +299,8 @@ class FakeDetector:
     """Sound is speech."""
 
     def __init__(self) -> None:
-        self.reset()
+        self._waiting = np.zeros(0, np.float32)
+        self._position = 0
 
     def push(self, pcm: np.ndarray, played: PlayedSound | None = None, raised: bool = False) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, pcm])
