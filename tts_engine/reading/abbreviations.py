@@ -61,6 +61,7 @@ def _roman(match: re.Match[str]) -> str:
 
 
 _CAPITALS = re.compile(r"[A-Z][A-Z'’]*")
+_LOUD = re.compile(r"\b[A-Z][A-Z'’]+\b")
 _PRONOUNCEABLE = re.compile(
     r"(?:[BCDFGKPST][LR]|[STW]H|CH|PH|QU|S[CKLMNPTW]|SC?H?[RTPL]R?|TW|KN|WR|[B-DF-HJ-NP-TV-Z])?[AEIOUY]+"
     r"(?:(?:[B-DF-HJ-NP-TV-XZ]{1,3})[AEIOUY]+)*"
@@ -82,7 +83,12 @@ def _shouted(match: re.Match[str]) -> str:
     plain = [word for word in capitals if word.lower() in PLAIN_WORDS or "'" in word or len(word) > 4]
     if 2 * len(plain) < max(1, len(capitals)) or len(capitals) < 0.6 * len(words) or (len(capitals) == 1 < len(words)):
         return sentence
-    return re.sub(r"\b[A-Z][A-Z'’]+\b", _lowered, sentence)
+    return _LOUD.sub(_lowered, sentence)
+
+
+def _constant(match: re.Match[str]) -> str:
+    """MAX_RETRY_COUNT -> "Max retry count", API_KEY -> "API key": its capitals say nothing about its words."""
+    return _LOUD.sub(_lowered, match.group().replace("_", " "))
 
 
 def _lowered(match: re.Match[str]) -> str:
@@ -106,7 +112,10 @@ def _spell(match: re.Match[str]) -> str:
     return ("a m" if word == "AM" else " ".join(word)) + ("'s" if tail else "")
 
 
-SHOUTS: Rules = ((re.compile(r"[^.!?\n]+[.!?]*"), _shouted),)
+SHOUTS: Rules = (
+    (re.compile(r"\b[A-Z][A-Z\d]*(?:_[A-Z\d]+)+\b"), _constant),
+    (re.compile(r"[^.!?\n]+[.!?]*"), _shouted),
+)
 """Before anything else is said: later words are small already."""
 SHORT: Rules = (
     (re.compile(r"\b(Dr|St)\."), _placed),
