@@ -8,6 +8,7 @@ candidates     replies begun in private before the turn is certain
 completeness   how complete the words so far sound, by the language model
 context        data shared by the parts of a session, and by all sessions
 conversation   the items of a talk, and how cutting and undoing change them
+cover          a short phrase while a reply is silent for long
 ear            sound to frozen observations, on a thread
 edits          a front's changes to the conversation
 expected       words that this talk makes likelier, for the transcriber

@@ -38,6 +38,8 @@ class Entry:
     """A picture from a camera or a screen. Its item stays when it no longer counts, but its content is dropped."""
     nod: bool = False
     """The user said it over a reply and meant nothing by it: it stands in the transcript, but is not a turn."""
+    aside: bool = False
+    """The assistant said it to cover a silence: it stands in the transcript, and the models are not told of it."""
     changes: Changes = field(default_factory=dict, compare=False)
     """For a tool's result: the stored rows that the tool changed, before and after."""
 
@@ -249,7 +251,7 @@ undone.
             Uttered(piece.piece_id, piece.text, piece.samples)
             for entry in self._entries.values()
             for piece in entry.pieces
-            if piece.samples
+            if piece.samples and not entry.aside
         )
 
 

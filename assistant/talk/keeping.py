@@ -143,6 +143,8 @@ def entry_row(entry: Entry) -> JSON:
         row["hidden"] = True
     if entry.nod:
         row["nod"] = True
+    if entry.aside:
+        row["aside"] = True
     if entry.changes:
         row["changes"] = dict(entry.changes)
     if entry.pieces:
@@ -190,5 +192,5 @@ def entry_of(found: JSON, find: Callable[[str], bytes | None] = lambda digest: N
         SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
         for p in row.get("pieces", ())
     )
-    flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False)}
+    flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False), "aside": row.get("aside", False)}
     return Entry(item, row.get("reply_id"), pieces, changes=row.get("changes", {}), **flags)

@@ -7,7 +7,7 @@ each other. Times called `moment` or `play_end` are the clock's seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from assistant.base.errors import EngineFailed, PeerError
 from assistant.events import Command
@@ -121,6 +121,18 @@ class IdleOver:
     """Nobody spoke for as long as the front allows."""
 
 
+Waiting: TypeAlias = Literal["looks", "works", "thinks"]
+"""The cause of a silence: a tool that only reads, any other tool, or the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class StillSilent:
+    """The conversation's reply has been silent for long."""
+
+    response_id: str
+    waiting: Waiting
+
+
 @dataclass(frozen=True, slots=True)
 class SayNow:
     """The talk itself has something to say (a timer went off)."""
@@ -147,7 +159,7 @@ class PictureCame:
 
 
 Noticed: TypeAlias = UserBegan | UserProgress | UserMayBeDone | UserEnded | UserWords | NothingToCommit | Cleared
-Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | SayNow
+Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | StillSilent | SayNow
 
 # ------------------------------------------------------- from replies to turn-taking, without delay
 

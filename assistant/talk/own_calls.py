@@ -32,9 +32,6 @@ from assistant.talk.outlet import Outlet
 from assistant.tools.registry import Tool, ToolResult
 from assistant.tools.rows import MEMORY
 
-FILLER_AFTER_S = 0.8
-FILLER = "One moment."
-
 
 @dataclass(frozen=True, slots=True)
 class TextOut:
@@ -62,7 +59,15 @@ class ItemOut:
     item: ReplyItem
 
 
-Out: TypeAlias = TextOut | EndOfMessage | CallOut | ItemOut
+@dataclass(frozen=True, slots=True)
+class CoverOut:
+    """A phrase for a silence, unless another item has begun behind these `items`."""
+
+    words: str
+    items: int
+
+
+Out: TypeAlias = TextOut | EndOfMessage | CallOut | ItemOut | CoverOut
 
 
 class OwnCalls:
@@ -72,6 +77,8 @@ class OwnCalls:
         self.effects: list[ToolResult] = []
         self.asks = False
         """A question to the person was put, and the reply is over."""
+        self.runs: Tool | None = None
+        """The tool that runs now."""
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
         self._ids = context.services.ids
 
@@ -140,7 +147,9 @@ class OwnCalls:
             await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
             if approval_id is None and not tool.label and self._order.response.modality == "audio":
                 await self._say(announcement(tool.server, call.name))
+        self.runs = tool
         result = await self._waited(call, reply_id)
+        self.runs = None
         now = self._context.now()
         self._outlet.trace.mark("tool", now)
         if tool.label:
@@ -153,12 +162,8 @@ class OwnCalls:
         return result
 
     async def _waited(self, call: CallPiece, reply_id: str | None) -> ToolResult:
-        # It has its own future, so that "One moment." can be said while it runs.
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
-            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
-            if not done:
-                await self._say(FILLER)
             await asyncio.wait([running])
         finally:
             running.cancel()

@@ -77,7 +77,7 @@ def choose_tools(tools: Sequence[ToolSpec], choice: str) -> tuple[ToolSpec, ...]
 
 def _line(entry: Entry, sees: bool) -> Line | None:
     item = entry.item
-    if entry.nod or entry.waits:
+    if entry.nod or entry.aside or entry.waits:
         return None
     if isinstance(item, FunctionCall):
         call = ToolCall(item.call_id, item.name, item.arguments)

@@ -12,6 +12,7 @@ from assistant.contracts import ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
 from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
+from assistant.talk.cover import SignOfLife
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
 from assistant.talk.order import Ending, ReplyOrder, several
@@ -51,6 +52,7 @@ class Replies:
         self.idle, self._words, self._tool_effects = idle, words, tool_effects
         self.candidates = Candidates(context, state_sync, words, lambda: self._order(ResponseParams(), None))
         self._asides: dict[str, Active] = {}
+        self._sign = SignOfLife(context)
         self._aside_talks: set[str] = set()
         """Talks of side branches that the engines still hold something of."""
 
@@ -137,6 +139,7 @@ class Replies:
         else:
             self.active = active
             self._context.tell(ReplyBegun())
+            self._sign.watch(lambda: active.reply)
 
     def _check_answers(self, params: ResponseParams) -> None:
         if params.conversation == "none" or params.input is not None:
@@ -255,8 +258,14 @@ class Replies:
         for aside in self._voices:
             await self.stop(aside, "turn_detected")
 
+    def cover(self, words: str) -> None:
+        """Say a phrase while the conversation's reply is silent."""
+        if self.active is not None:
+            self.active.reply.cover(words)
+
     def leave(self) -> Reply | None:
         """The front is gone: the running reply makes nothing more. Returns it, or the last one."""
+        self._sign.stop()
         if self.active is not None:
             self.active.reply.stop()
             self.active.task.cancel()
@@ -265,6 +274,7 @@ class Replies:
     def _let_go(self, reply: Reply) -> None:
         if reply.in_conversation:
             self.active = None
+            self._sign.stop()
         else:
             self._asides.pop(reply.id, None)
 

@@ -46,10 +46,10 @@ from assistant.events import (
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
-from assistant.talk.messages import ReplySounding
+from assistant.talk.messages import ReplySounding, Waiting
 from assistant.talk.order import Ending, ReplyOrder
 from assistant.talk.outlet import Outlet
-from assistant.talk.own_calls import CallOut, EndOfMessage, ItemOut, Out, TextOut
+from assistant.talk.own_calls import CallOut, CoverOut, EndOfMessage, ItemOut, Out, TextOut
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.tool_loop import ToolLoop
 from assistant.talk.turn_taking import may_sound_at
@@ -77,6 +77,8 @@ class _Open:
     text: str = ""
     samples: int = 0
     pieces: tuple[SpokenPiece, ...] = ()
+    aside: bool = False
+    """A phrase that covers a silence, for which no time is counted."""
 
 
 class Reply:
@@ -129,6 +131,15 @@ class Reply:
         if self._rounds.failure is not None:
             raise self._rounds.failure
 
+    @property
+    def waiting(self) -> Waiting | None:
+        """What a silence is due to; None while a sentence is made, or before anything is."""
+        return self._rounds.waiting if self._parts and self._open is None else None
+
+    def cover(self, words: str) -> None:
+        """Say these words now, unless something else has begun by then. They are no part of the answer."""
+        self._out.offer(CoverOut(words, len(self._items)))
+
     def stop(self) -> None:
         """Let only the end go out from now on, even if a part is about to go on: a group would cancel it only later."""
         for part in self._parts:
@@ -173,18 +184,34 @@ class Reply:
                         await self._close_message("completed")
                 case CallOut():
                     await self._put_call(out)
+                case CoverOut():
+                    if self._open is None and len(self._items) == out.items:
+                        await self._cover(out.words)
                 case ItemOut():
                     await self._put_item(out.item)
 
-    async def _open_message(self, reply_id: str | None) -> _Open:
+    async def _cover(self, words: str) -> None:
+        """Speak from a fork of the voice, so that its state is as if nothing had been said."""
+        voice, branch = self._context.services.tts.state, f"{self.order.talk}/cover"
+        message = await self._open_message(None, aside=True)
+        try:
+            if voice is not None:
+                await voice.fork(self.order.talk, branch)
+            await self._speak(message, TextSpan(0, len(words), words, words))
+            await self._close_message("completed")
+        finally:
+            if voice is not None:
+                await voice.forget_talk(branch)
+
+    async def _open_message(self, reply_id: str | None, aside: bool = False) -> _Open:
         item_id = self._context.services.ids("item")
-        message = _Open(item_id, len(self._items), reply_id, Segmenter())
+        message = _Open(item_id, len(self._items), reply_id, Segmenter(), aside=aside)
         self._open = message
         self.item_ids.append(item_id)
         item = Message(item_id, "assistant", (), "in_progress")
         self._items.append(item)
         part = TextPart("") if self.order.response.modality == "text" else AudioPart(transcript="")
-        previous = self._talk.add(Entry(item, reply_id)) if self.in_conversation else None
+        previous = self._talk.add(Entry(item, reply_id, aside=aside)) if self.in_conversation else None
         await self._emit(OutputItemAdded(self.id, message.index, item))
         if self.in_conversation:
             await self._emit(ItemAdded(item, previous))
@@ -210,7 +237,7 @@ class Reply:
             await self._speak(message, TextSpan(end, end, "", UNSAYABLE))
 
     async def _speak(self, message: _Open, span: TextSpan) -> None:
-        if not self._first_text:
+        if not self._first_text and not message.aside:
             self._first_text = True
             self.trace.mark("llm", self._context.now())
         piece = SpokenPiece(
@@ -229,8 +256,9 @@ class Reply:
         """Put out the piece's sound; returns it as far as it was made, and how many of its characters were told."""
         told = 0
         costs: list[Cost] = []
+        talk = f"{self.order.talk}/cover" if message.aside else self.order.talk
         sounds = self._context.services.tts.speak(
-            self.order.talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed
+            talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed
         )
         async with aclosing(sounds) as chunks:
             async for sound in chunks:
@@ -240,7 +268,7 @@ class Reply:
                 self._rows += sound.rows
                 if not sound.pcm.size:  # only marks or costs
                     continue
-                if not self._first_sound:
+                if not self._first_sound and not message.aside:
                     self.trace.mark("tts_wait", self._context.now(), costs)
                 self._hold(message, piece)
                 await self._outlet.certain(audible=True)
@@ -272,7 +300,9 @@ class Reply:
             message.samples += part.size
             self._play(part.size / REPLY_RATE)
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
-            if not self._first_sound:
+            if message.aside:
+                self._context.tell(ReplySounding())
+            elif not self._first_sound:
                 self._first_sound = True
                 if self.in_conversation:  # only now: before this, speech interrupts nothing that could be heard
                     self._context.tell(ReplySounding())
@@ -322,7 +352,7 @@ class Reply:
         item = Message(message.item_id, "assistant", (part,), status)
         self._items[message.index] = item
         if self.in_conversation and message.item_id in self._talk:
-            self._talk.put(Entry(item, message.reply_id, message.pieces))
+            self._talk.put(Entry(item, message.reply_id, message.pieces, aside=message.aside))
         return item
 
     async def _close_message(self, status: ItemStatus) -> None:

@@ -67,6 +67,7 @@ from assistant.talk.messages import (
     ReplyOut,
     ReplyOver,
     SayNow,
+    StillSilent,
     UserBegan,
     UserEnded,
     UserMayBeDone,
@@ -261,7 +262,7 @@ class Session:
         nothing = self._nothing_more
         return {
             UserBegan: nothing, UserProgress: nothing, UserMayBeDone: nothing, UserEnded: nothing,
-            Cleared: nothing, IdleOver: nothing, SayNow: nothing,
+            Cleared: nothing, IdleOver: nothing, SayNow: nothing, StillSilent: nothing,
             UserWords: words.arrived,
             NothingToCommit: self._refuse_commit,
             Refused: self._refuse,

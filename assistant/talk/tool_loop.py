@@ -24,6 +24,7 @@ from assistant.base.errors import EngineFailed
 from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, Line, PromptReady, ReplyEnd, TextPiece
 from assistant.events import ResponseStatus, Usage
 from assistant.talk.context import TalkContext
+from assistant.talk.messages import Waiting
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.talk.own_calls import CallOut, EndOfMessage, Out, OwnCalls, TextOut
@@ -61,6 +62,13 @@ class ToolLoop:
         """Whether anything of the last pass did."""
         self._unread: tuple[Line, ...] = ()
         """The call that could not be read, and what the model is told about it."""
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What the reply waits for; the shipped model is quick, so it is not waited for."""
+        if (tool := self._calls.runs) is not None:
+            return "looks" if tool.reads else "works"
+        return "thinks" if self._lost is None else None
 
     @property
     def effects(self) -> list[ToolResult]:

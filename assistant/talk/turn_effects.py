@@ -18,6 +18,7 @@ from assistant.events import (
 )
 from assistant.talk.amends import Amends
 from assistant.talk.context import TalkContext
+from assistant.talk.cover import PHRASES
 from assistant.talk.interruption import Manner, manner_of
 from assistant.talk.messages import TurnMessage
 from assistant.talk.pending import PendingTranscripts
@@ -26,6 +27,7 @@ from assistant.talk.shown import Shown
 from assistant.talk.turn_taking import (
     BeginCandidate,
     CommitTurn,
+    CoverSilence,
     DropCandidate,
     Effect,
     FoldWords,
@@ -99,6 +101,8 @@ class TurnEffects:
                 self._candidates.look_ahead()
             case StartReply():
                 await self._replies.start(ResponseParams(), effect.say)
+            case CoverSilence():
+                self._replies.cover(PHRASES[effect.waiting])
             case SpeakUp():
                 await self._speak_up()
             case StopIdle():

@@ -67,12 +67,14 @@ from assistant.talk.messages import (
     ReplyOver,
     ReplySounding,
     SayNow,
+    StillSilent,
     TurnMessage,
     UserBegan,
     UserEnded,
     UserMayBeDone,
     UserProgress,
     UserWords,
+    Waiting,
 )
 from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict, words_behind
 from assistant.talk.turn_end import question_silence_ms
@@ -162,6 +164,8 @@ class TurnTakingState:
     answered: Answered | None = None
     guessing: str | None = None
     """The user pauses, and a reply to these words may be begun in private."""
+    covered: bool = False
+    """A silence within this turn's answer was covered by a phrase."""
     frames: bool = False
     """Frames of a camera have come."""
 
@@ -229,6 +233,13 @@ class StartReply:
     """Answer the conversation, or speak these words as they are."""
 
     say: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoverSilence:
+    """Say a short phrase while the reply is silent for this reason."""
+
+    waiting: Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +312,7 @@ Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioClear
 Guessing: TypeAlias = BeginCandidate | DropCandidate | ReleaseCandidate | FoldWords
 Showing: TypeAlias = ShowFrame | HideFrame | LookAhead
 Effect: TypeAlias = (
-    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | Showing
+    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | CoverSilence | Guessing | Showing
     | SpeakUp | StopIdle | StartIdle
 )
 Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
@@ -342,6 +353,8 @@ def _row(
             if answered is not None and answered.item_id == message.item_id and message.text:
                 state = replace(state, answered=replace(answered, text=message.text))
             return state, () if message.text.strip() else _hidden(state, message.item_id)
+        case StillSilent():
+            return _cover(state, message)
         case NothingToCommit() | ReplyOver() | RetrieveItem() | ReportHeard():
             return state, ()
     # Anything else might change a reply that is made in private.
@@ -362,8 +375,9 @@ def _changed(state: TurnTakingState, message: TurnMessage, settings: Settings, n
             return state, (StartReply(message.text),) if state.quiet else ()
         case IdleOver():  # the time may have run out while the user's first word waited in the inbox
             return state, (SpeakUp(),) if state.quiet else ()
-        case CreateItem() if is_typed(message) and state.frames:
-            return state, (ShowFrame(None, ahead=not state.replying),)
+        case CreateItem() if is_typed(message):
+            shown = (ShowFrame(None, ahead=not state.replying),) if state.frames else ()
+            return replace(state, covered=False), shown
         case CreateResponse(params=params) if params.input is None and params.conversation == "auto":
             return state, (ShowFrame(None, ahead=True, asked=True),) if state.frames and not state.replying else ()
         case _:
@@ -404,6 +418,13 @@ def may_sound_at(state: TurnTakingState, asks_back: bool, settings: Settings) ->
     if not asks_back or answered is None or not isinstance(detection, SemanticVad) or not joinable(state, settings):
         return 0.0
     return answered.end + question_silence_ms(detection, answered.complete) / 1000
+
+
+def _cover(state: TurnTakingState, silent: StillSilent) -> Step:
+    """Once a turn, and never over the user."""
+    if state.covered or not state.replying or state.overlap is not None or state.held:
+        return state, ()
+    return replace(state, covered=True), (CoverSilence(silent.waiting),)
 
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
@@ -493,7 +514,7 @@ def _ended(
         effects = (*effects, *announced, SpeechStopped(ended.item_id, ended.end_ms))
     spoken = state.overlap
     barged_in, yielded_ms = (spoken.barged_in, spoken.yielded_ms) if spoken is not None else (False, None)
-    state = replace(state, overlap=None, answered=None)
+    state = replace(state, overlap=None, answered=None, covered=False)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
     state, guess = _drop_guess(state)  # unless it is the reply that begins now
