@@ -3,6 +3,7 @@
 album          pictures that are stored with a talk
 amends         nods are set aside, turns taken too early are reopened
 archive        talks that are kept: listed, read, deleted
+aside          a fork of the voice for words beside a reply
 approvals      calls that wait for the person's word
 candidates     replies begun in private before the turn is certain
 completeness   how complete the words so far sound, by the language model
@@ -20,6 +21,7 @@ inlet          a front's commands come in: sound to hearing, the rest straight t
 interruption   what speech over a reply does to it, as a table
 keeping        words and tools' values as tables of the talk's journal
 leaning        those words, renewed as the talk goes on
+lead           how far a reply's sound is ahead of its player
 messages       messages to a session's inbox, and those that only turn-taking gets
 off_loop       a session's work on other threads
 order          the session's decisions about a reply before it begins, and how it ended

@@ -43,8 +43,8 @@ class SignOfLife:
         end = begun
         while True:
             await clock.sleep_until(end + COVER_AFTER_S)
-            if reply().play_end > end:  # something sounded meanwhile
-                end = reply().play_end
+            if reply().lead.play_end > end:  # something sounded meanwhile
+                end = reply().lead.play_end
             elif (waiting := reply().waiting) is not None:
                 await self._context.inbox.send(StillSilent(reply().id, waiting))
                 return

@@ -290,14 +290,14 @@ class Replies:
         if not reply.in_conversation:
             self._context.group.create_task(self._forget(reply.order.talk))
             if self.active is None:
-                self.idle.start(reply.play_end)
+                self.idle.start(reply.lead.play_end)
             return
         self.last = reply
-        self._context.tell(ReplyEnded(reply.play_end))
+        self._context.tell(ReplyEnded(reply.lead.play_end))
         self._turns.ended(reply.trace)
         await self._tool_effects.do(reply.effects)
         self._state_sync.ahead()  # after the tools' changes, so that the talk is prepared as it is now
-        self.idle.start(reply.play_end)
+        self.idle.start(reply.lead.play_end)
 
     async def _forget(self, talk: str) -> None:
         for engine in self._context.services.engines.stateful:

@@ -43,9 +43,11 @@ from assistant.events import (
     TextPart,
     TimelineReady,
 )
+from assistant.talk.aside import aside_of, voice_aside
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
+from assistant.talk.lead import Lead
 from assistant.talk.messages import ReplySounding, Waiting
 from assistant.talk.order import Ending, ReplyOrder
 from assistant.talk.outlet import Outlet
@@ -58,8 +60,6 @@ from assistant.text.segment import Segmenter, TextSpan
 from assistant.tools.registry import ToolResult
 
 PIECES_AHEAD = 8
-MAX_LEAD_S = 6.0
-"""An interruption would mostly throw away sound beyond this."""
 DELTA_SAMPLES = REPLY_RATE // 10
 UNSAYABLE = "I put the answer on the screen. I have no sounds for it."
 """Said for a text of signs and letters that the voice cannot speak."""
@@ -86,8 +86,7 @@ class Reply:
 
     def __init__(self, order: ReplyOrder, context: TalkContext, outlet: Outlet, words: PendingTranscripts) -> None:
         self.order = order
-        self.play_end = 0.0
-        """When the front will have played all that was sent, clock seconds."""
+        self.lead = Lead(context.services.clock, order.paced)
         self.item_ids: list[str] = []
         self._context, self._words, self._outlet = context, words, outlet
         self._emit = outlet.emit
@@ -98,7 +97,6 @@ class Reply:
         self._items: list[ReplyItem] = []
         self._rows = 0
         self._first_text = self._first_sound = False
-        self._underruns = 0
 
     @property
     def id(self) -> str:
@@ -133,7 +131,7 @@ class Reply:
 
     @property
     def waiting(self) -> Waiting | None:
-        """What a silence is due to; None while a sentence is made, or before anything is."""
+        """The cause of a silence; None while a sentence is made, or before anything is."""
         return self._rounds.waiting if self._parts and self._open is None else None
 
     def cover(self, words: str) -> None:
@@ -160,8 +158,8 @@ class Reply:
             error_code=ending.error_code,
             error_message=ending.error_message,
         )
-        if self._underruns:
-            self.trace.figure("underruns", self._underruns)
+        if self.lead.underruns:
+            self.trace.figure("underruns", self.lead.underruns)
         timeline = self.trace.timeline(self.id) if self.trace.closed else None
         await self._emit(ResponseDone(response, timeline))
         return response
@@ -191,17 +189,10 @@ class Reply:
                     await self._put_item(out.item)
 
     async def _cover(self, words: str) -> None:
-        """Speak from a fork of the voice, so that its state is as if nothing had been said."""
-        voice, branch = self._context.services.tts.state, f"{self.order.talk}/cover"
-        message = await self._open_message(None, aside=True)
-        try:
-            if voice is not None:
-                await voice.fork(self.order.talk, branch)
+        async with voice_aside(self._context, self.order.talk):
+            message = await self._open_message(None, aside=True)
             await self._speak(message, TextSpan(0, len(words), words, words))
             await self._close_message("completed")
-        finally:
-            if voice is not None:
-                await voice.forget_talk(branch)
 
     async def _open_message(self, reply_id: str | None, aside: bool = False) -> _Open:
         item_id = self._context.services.ids("item")
@@ -256,7 +247,7 @@ class Reply:
         """Put out the piece's sound; returns it as far as it was made, and how many of its characters were told."""
         told = 0
         costs: list[Cost] = []
-        talk = f"{self.order.talk}/cover" if message.aside else self.order.talk
+        talk = aside_of(self.order.talk) if message.aside else self.order.talk
         sounds = self._context.services.tts.speak(
             talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed
         )
@@ -295,10 +286,10 @@ class Reply:
         """Send the front sound in short pieces, never further ahead of the player than the lead allows."""
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
-            await self._hold_lead()  # for each piece, as a long sound must not exceed the lead
+            await self.lead.hold()  # for each piece, as a long sound must not exceed the lead
             at = message.samples
             message.samples += part.size
-            self._play(part.size / REPLY_RATE)
+            self.lead.count(part.size / REPLY_RATE, first=not self._first_sound)
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
             if message.aside:
                 self._context.tell(ReplySounding())
@@ -316,21 +307,6 @@ class Reply:
         if moment > self._context.now():
             await self._context.services.clock.sleep_until(moment)
             self.trace.mark("turn_wait", self._context.now())
-
-    def _play(self, seconds: float) -> None:
-        """Count these seconds as sent. A front that takes sound faster than it plays has heard it at once, so that
-        speech cannot overlap it."""
-        now = self._context.now()
-        if not self.order.paced:
-            self.play_end = now
-            return
-        if self._first_sound and self.play_end < now:
-            self._underruns += 1
-        self.play_end = max(self.play_end, now) + seconds
-
-    async def _hold_lead(self) -> None:
-        if self.play_end - self._context.now() > MAX_LEAD_S:
-            await self._context.services.clock.sleep_until(self.play_end - MAX_LEAD_S)
 
     async def _first_out(self) -> None:
         if self.trace.closed:

@@ -65,7 +65,7 @@ class ToolLoop:
 
     @property
     def waiting(self) -> Waiting | None:
-        """What the reply waits for; the shipped model is quick, so it is not waited for."""
+        """The thing that the reply waits for; the shipped model is quick, so it is not waited for."""
         if (tool := self._calls.runs) is not None:
             return "looks" if tool.reads else "works"
         return "thinks" if self._lost is None else None
