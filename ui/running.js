@@ -22,6 +22,15 @@ export function over(household, now) {
   return household === null ? [] : household.rings.filter((ring) => !ring.paused && leftS(ring, household, now) <= 0);
 }
 
+/** The ring of a timer and the answer without it may come before the page's own clock has seen the end. */
+const SLACK_MS = 1500;
+
+/** What rang between two answers of the server. @param {Household|null} before @param {Household} after */
+export function rangBetween(before, after) {
+  const here = new Set(after.rings.map((ring) => ring.id));
+  return over(before, after.at + SLACK_MS).filter((ring) => !here.has(ring.id));
+}
+
 /** The tab's title. @param {Household|null} household @param {Ring[]} rang that nobody has seen to yet @param {string} name who answers @param {number} now */
 export function title(household, rang, name, now) {
   if (rang.length > 0) return `⏰ ${rang.map((ring) => ring.told).join(" · ")}`;

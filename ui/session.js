@@ -6,6 +6,8 @@
  * can skip what it has drawn. Audio deltas do not come here; the page tells of them as `page.audio`.
  */
 
+import { rangBetween } from "./running.js";
+
 /**
  * @typedef {{at: number, ms: number}} Mark from this character on, the sound begins at ms
  * @typedef {{
@@ -358,7 +360,7 @@ const ON = {
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
   "page.machine": (state, { facts }) => ({ ...state, machine: facts }),
   "page.unheard": (state, { words }) => ({ ...state, unheard: words }),
-  "page.household": (state, { household }) => ({ ...state, household }),
+  "page.household": (state, { household }) => ({ ...state, household, rang: [...state.rang, ...rangBetween(state.household, household)] }),
   "page.rang": (state, { rings }) => {
     const gone = new Set(rings.map((/** @type {any} */ ring) => ring.id));
     const household = state.household && { ...state.household, rings: state.household.rings.filter((ring) => !gone.has(ring.id)) };

@@ -51,8 +51,8 @@ class VoiceFolder:
         """Why recordings cannot become voices; empty if they can."""
         known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
         return "" if self.imitates else (
-            f"this voice model takes no recordings{known}. Higgs Audio v3 takes them, on a GPU with 21 GiB free: type "
-            "“assistant pull desk” in a terminal"
+            f"this voice model takes no recordings{known}. Higgs Audio v3 takes them, on a GPU with 9 GiB free: type "
+            "“assistant pull desk-12” in a terminal"
         )  # fmt: skip
 
     @cached_property

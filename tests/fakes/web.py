@@ -23,6 +23,8 @@ from assistant.server.app import make_app
 from assistant.server.backend import ServerContext
 from assistant.server.security import Gate
 from assistant.server.starting import Starting
+from assistant.tools.home import HomeRows
+from assistant.tools.running import HandsOnHome
 from tests.fakes.talk import PERSONAS, World
 
 PATIENCE = 10.0
@@ -155,6 +157,8 @@ async def serving(
     """A server for the time of the block; at the end nothing of it may be left."""
     world = world or World(speed=100.0)
     context = context_of(world)
+    if ui is not None:  # the page asks for what the home keeps
+        context.household = HandsOnHome(HomeRows())
     server = TestServer(make_app(Starting(context), gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
     before = asyncio.all_tasks()
     await server.start_server()

@@ -168,7 +168,8 @@ def test_the_same_seed_makes_the_same_talks() -> None:
 
 def test_talks_are_short(some: list[Talk], encoder: TalkEncoder) -> None:
     lengths = [len(encoder.talk(talk)[0]) for talk in some]
-    assert sum(lengths) / len(lengths) < 400 and max(lengths) < 1024
+    # A long reply that breaks off stands before some of them.
+    assert sum(lengths) / len(lengths) < 450 and sum(length < 1024 for length in lengths) > 0.95 * len(lengths)
 
 
 def test_the_score_tells_calls_refusals_and_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:

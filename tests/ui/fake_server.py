@@ -421,6 +421,7 @@ class FakeServer:
         app.router.add_get("/v1/realtime", self._realtime)
         app.router.add_get("/healthz", self._health)
         app.router.add_get("/v1/models", self._models)
+        app.router.add_get("/v1/household", self._household)
         app.router.add_get("/", self._page)
         app.router.add_static("/", UI)
         app.on_response_prepare.append(self._headers)
@@ -451,6 +452,10 @@ class FakeServer:
     async def _models(self, request: web.Request) -> web.Response:
         """As a server whose models cannot be changed while it runs."""
         return web.json_response({"object": "list", "data": []})
+
+    async def _household(self, request: web.Request) -> web.Response:
+        """As a home in which nothing runs and nothing is kept."""
+        return web.json_response({"object": "household", "removed": [], "rings": [], "lists": []})
 
     async def _realtime(self, request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(protocols=("realtime",))

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { leftS, over, showLeft, title } from "../../ui/running.js";
+import { leftS, over, rangBetween, showLeft, title } from "../../ui/running.js";
 
 const timer = { id: 1, kind: "timer", told: "pasta, 5 minutes", at: "", left_s: 300, paused: false };
 const held = { ...timer, id: 2, left_s: 10, paused: true };
@@ -29,4 +29,12 @@ test("the title counts the soonest timer down, then rings, then is the name agai
   assert.equal(title(home(held, alarm), [], "Ada", 1000), "Ada", "an alarm is hours away, and no countdown");
   assert.equal(title(home(timer), [alarm], "Ada", 1000), "⏰ 7:00 am");
   assert.equal(title(null, [], "Ada", 1000), "Ada");
+});
+
+test("a ring that the server took away as it was due has rung, one removed by hand has not", () => {
+  const ring = (id, left_s, paused = false) => ({ id, kind: "timer", told: `${id}`, at: "", left_s, paused });
+  const before = { rings: [ring(1, 3), ring(2, 60), ring(3, 2, true), ring(4, 3)], lists: [], at: 1000 };
+  const after = { rings: [ring(4, 0.1)], lists: [], at: 3000 };
+  assert.deepEqual(rangBetween(before, after).map((one) => one.id), [1]);
+  assert.deepEqual(rangBetween(null, after), []);
 });
