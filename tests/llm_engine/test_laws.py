@@ -23,9 +23,9 @@ PROMPT = torch.randint(0, 160, (150,), generator=torch.Generator().manual_seed(5
 OTHER = torch.randint(0, 160, (217,), generator=torch.Generator().manual_seed(6)).tolist()
 
 
-@pytest.fixture(scope="session", params=["two", "crowd", "llama", "qwen3"])
+@pytest.fixture(scope="session", params=["two", "crowd", "qwen3"])
 def shape(request: pytest.FixtureRequest) -> str:
-    """One of each kind of layers."""
+    """One of each kind of layers; a llama is held to them by a published file (gguf/test_smollm.py)."""
     return str(request.param)
 
 
