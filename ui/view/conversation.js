@@ -41,8 +41,9 @@ export function conversation({ onTurn, onLarger }) {
   /** @type {WeakMap<HTMLElement, import("../session.js").Picture[]>} */
   const shots = new WeakMap();
   let following = true; // the end of the talk, until somebody scrolls away from it
-  scroller.addEventListener("scroll", () => { following = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120; });
-  const follow = new ResizeObserver(() => { if (following) scroller.scrollTop = scroller.scrollHeight; });
+  scroller.addEventListener("scroll", () => { following = rows.size === 0 || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120; });
+  // A page without a word begins at its top, which a low window would hide.
+  const follow = new ResizeObserver(() => { if (following && rows.size > 0) scroller.scrollTop = scroller.scrollHeight; });
   for (const one of [list, scroller]) follow.observe(one);
 
   /** @param {Item} item */
