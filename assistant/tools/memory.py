@@ -21,7 +21,7 @@ FILE = "memory.toml"
 MOST, LONGEST = 100, 300
 """Sentences, and characters of one: every talk begins with them."""
 NEW = """\
-# What the assistant knows of the people here. Every talk begins with it. Change it as you like.
+# The assistant knows this of the people here. Every talk begins with it. Change it as you like.
 
 facts = [
 ]

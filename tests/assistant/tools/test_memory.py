@@ -57,7 +57,7 @@ def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path:
     memory = MemoryFile(path)
     assert memory.facts() == ()
     memory.change([], ["I like tea"])
-    assert "# What the assistant knows" in path.read_text()
+    assert "# The assistant knows this" in path.read_text()
     path.write_text(BY_HAND)
     assert "jazz" in memory.facts()
     path.write_text("facts = [")
