@@ -119,7 +119,7 @@ class Eyes:
             flat = torch.from_numpy(look.picture.pixels).view(-1, 3)
             self._buffers.pixels[: flat.shape[0]].copy_(flat)
             self._make_room(grid)
-        self._run(grid, look.done)
+        self._encode_step(grid, look.done)
         look.done += 1
         if look.done == self.steps:
             look.seen = SeenPicture(grid, self._buffers.rows[: grid.count].to("cpu", copy=True))
@@ -130,7 +130,7 @@ class Eyes:
             self._sizes.clear()
         self._sizes.add(grid)
 
-    def _run(self, grid: PictureGrid, step: int) -> None:
+    def _encode_step(self, grid: PictureGrid, step: int) -> None:
         key = ShapeKey(rows=grid.rows, columns=grid.columns, step=step)
         if key in self._graph:
             self._graph.replay(key)

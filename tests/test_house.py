@@ -38,6 +38,8 @@ CLASS_LINES, SHARED = 300, 8
 """Ceilings: the longest class, and the independent classes that may have a method of one name."""
 CLOSES = 15
 """`close` is Python's own name for letting go of a resource (`contextlib.closing`), so it may stand in more classes."""
+SHARED_NAMES = 40
+"""Method names that four independent classes or more may share."""
 SETTINGS, OPTIONS = 21, 52
 
 
@@ -73,6 +75,8 @@ def test_no_method_name_stands_for_too_many_things() -> None:
     found = {name: count for count, name in shared_methods() if count > SHARED}
     assert found.pop("close", 0) <= CLOSES
     assert not found, {name: sorted(method_owners()[name]) for name in found}
+    shared = shared_methods()
+    assert len(shared) <= SHARED_NAMES, f"name a method after what its own class does: {shared}"
 
 
 def test_types_are_said() -> None:

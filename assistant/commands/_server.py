@@ -33,7 +33,7 @@ class RunningServer:
     url: str
     key: str
 
-    def ask(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, Any]:
+    def request(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, Any]:
         """Raises AssistantError with the server's own words."""
         import urllib.error
         import urllib.request

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "show":
         print(json.dumps(facts(shelf.about(args.key)), indent=2, ensure_ascii=False))
     elif args.action == "rm":
-        return remove(shelf, shelf.names() if args.all else args.key)
+        return remove(shelf, shelf.known_keys() if args.all else args.key)
     else:
         shelf.export(args.key, args.file)
         print(f"{args.key} → {args.file} ({args.file.stat().st_size / 1e6:.1f} MB)")
@@ -100,13 +100,13 @@ class Shelf:
             if any(place.glob(f"*{SUFFIX}"))
         }
 
-    def names(self) -> list[str]:
+    def known_keys(self) -> list[str]:
         return [f"{prefix}{key}" for prefix, folder in self.folders().items() for key in sorted(folder.keys())]
 
     def find(self, key: str) -> tuple[CapsuleFolder, str]:
         """The folder and its own key; the beginning of a key will do where only one has it. Raises AssistantError."""
-        found = [known for known in self.names() if known == key] or [
-            known for known in self.names() if known.startswith(key) or known.partition("/")[2].startswith(key)
+        found = [known for known in self.known_keys() if known == key] or [
+            known for known in self.known_keys() if known.startswith(key) or known.partition("/")[2].startswith(key)
         ]
         if len(found) != 1:
             told = f"{len(found)} capsules begin with {key!r}" if found else f"there is no capsule {key!r}"
@@ -142,7 +142,7 @@ def ask_server(server: RunningServer, args: argparse.Namespace) -> int:
     from urllib.parse import quote
 
     if args.action == "running":
-        rows = server.ask("GET", PATH)["data"]
+        rows = server.request("GET", PATH)["data"]
         for one in rows:
             marks = [mark for mark in ("pinned", "listed") if one[mark]]
             marks += [f"and {one['shared_bytes'] / 1e6:.1f} MB of {one['base']}"] if one["base"] else []
@@ -153,15 +153,15 @@ def ask_server(server: RunningServer, args: argparse.Namespace) -> int:
     path = f"{PATH}/{quote(args.key, safe='')}"
     match args.action:
         case "drop":
-            server.ask("DELETE", path)
+            server.request("DELETE", path)
             print(f"dropped {args.key}")
             return 0
         case "fork":
-            found = server.ask("POST", f"{path}/fork", {"name": args.name})
+            found = server.request("POST", f"{path}/fork", {"name": args.name})
         case "name":
-            found = server.ask("POST", path, {"name": args.name})
+            found = server.request("POST", path, {"name": args.name})
         case _:
-            found = server.ask("POST", path, {"pinned": args.action == "pin"})
+            found = server.request("POST", path, {"pinned": args.action == "pin"})
     print(found["id"], found["name"] or "-", "pinned" if found["pinned"] else "")
     return 0
 
@@ -192,7 +192,7 @@ def print_list(shelf: Shelf) -> None:
     table = Table("key", "label", "engine", "position", "MB", "and of its base", "last used")
     table.columns[0].no_wrap = True  # what the other commands ask for
     total = 0
-    for key in shelf.names():
+    for key in shelf.known_keys():
         folder, name = shelf.find(key)
         try:
             about = folder.about(name)

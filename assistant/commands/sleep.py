@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
 
-    found = running_server(args, load_config()).ask("POST", "/v1/sleep")
+    found = running_server(args, load_config()).request("POST", "/v1/sleep")
     if found["asleep"]:
         print(f"the models sleep; {found['freed_bytes'] / 1e6:.0f} MB are free until they are needed")
         return 0

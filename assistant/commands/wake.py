@@ -21,6 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
 
-    found = running_server(args, load_config()).ask("POST", "/v1/wake")
+    found = running_server(args, load_config()).request("POST", "/v1/wake")
     print(f"the models are awake ({found['ms']:.0f} ms)")
     return 0

@@ -155,13 +155,13 @@ class RemoteFollower:
     def read(self, whole: bool) -> Partial:
         new = self._samples > self._sent and self._samples >= LEAST_S * HEARING_RATE
         if new and whole:
-            self._send(whole)
+            self._send_sound(whole)
         elif new and self._server.quick:
             with suppress(EngineFailed):  # the words at the end are requested anyway, and that failure is reported
-                self._send(whole)
+                self._send_sound(whole)
         return Partial("", self._text)
 
-    def _send(self, whole: bool) -> None:
+    def _send_sound(self, whole: bool) -> None:
         self._text = " ".join(self._server.transcribe(np.concatenate(self._sound), whole).split())
         self._sent = self._samples
 

@@ -64,7 +64,7 @@ class Sieve:
         elif self._step == self._json:
             found = [BadCall(self._buffer, "the reply ended inside the call")]
         elif not half_tag(self._buffer):
-            self._say(self._buffer, found)
+            self._pass_on(self._buffer, found)
         self._buffer, self._step, self._hold = "", self._words, False
         return self._out(found)
 
@@ -88,12 +88,12 @@ class Sieve:
 
     def _words(self, found: list[Piece]) -> bool:
         begins = BEGINS.search(self._buffer)
-        self._say(self._cut(len(self._buffer) if begins is None else begins.start()), found)
+        self._pass_on(self._cut(len(self._buffer) if begins is None else begins.start()), found)
         mark = None if begins is None else look(self._buffer, self._last, self._schemas)
         if mark is None:
             return False
         if mark.kind == "words":
-            self._say(self._cut(mark.size), found)
+            self._pass_on(self._cut(mark.size), found)
             return True
         if mark.kind == "thought_end":
             self._unthink(found)
@@ -165,7 +165,7 @@ class Sieve:
             self._behind = True
             self._step = self._fence_end
         else:
-            self._say(self._fence + text, found)
+            self._pass_on(self._fence + text, found)
             self._step = self._words
 
     def _fence_end(self, found: list[Piece]) -> bool:
@@ -184,7 +184,7 @@ class Sieve:
         gone, self._buffer = self._buffer[:size], self._buffer[size:]
         return gone
 
-    def _say(self, text: str, found: list[Piece]) -> None:
+    def _pass_on(self, text: str, found: list[Piece]) -> None:
         if not self._last or (self._behind and self._last.isspace()):
             text = text.lstrip()
         if text:

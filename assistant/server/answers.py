@@ -53,7 +53,7 @@ class EventStream:
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         await self._response.write(f"data: {text}\n\n".encode())
 
-    async def end(self) -> web.StreamResponse:
+    async def close_stream(self) -> web.StreamResponse:
         await self._response.write_eof()
         return self._response
 

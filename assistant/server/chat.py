@@ -307,7 +307,7 @@ async def _stream(request: web.Request, answering: Answering) -> web.StreamRespo
             if answering.chat.include_usage:
                 await out.send_event(head | {"choices": [], "usage": answering.usage()})
         await out.send_event("[DONE]")
-    return await out.end()
+    return await out.close_stream()
 
 
 async def _next(pieces: AsyncGenerator[tuple[int, ReplyPiece], None]) -> tuple[int, ReplyPiece] | None:

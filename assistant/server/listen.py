@@ -153,4 +153,4 @@ async def _send_events(request: web.Request, segments: list[Segment], text: str,
         delta = segment.text if index == 0 else f" {segment.text}"
         await out.send_event({"type": "transcript.text.delta", "delta": delta})
     await out.send_event({"type": "transcript.text.done", "text": text, "usage": usage})
-    return await out.end()
+    return await out.close_stream()

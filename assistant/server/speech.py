@@ -113,7 +113,7 @@ async def _send_events(
     frames = round(samples * 25 / REPLY_RATE)
     usage = {"input_tokens": characters, "output_tokens": frames, "total_tokens": characters + frames}
     await out.send_event({"type": "speech.audio.done", "usage": usage})
-    return await out.end()
+    return await out.close_stream()
 
 
 def _unspoken() -> PeerError:

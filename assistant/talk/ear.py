@@ -139,7 +139,7 @@ class Ear:
         stretch, turns = self._stretch, self._turns
         return stretch is None or (stretch.announced and turns is not None and not turns.silence_ms)
 
-    def digest(self, pcm: Pcm, played: PlayedSound | None, talk: TalkNow) -> Digested:
+    def take_in(self, pcm: Pcm, played: PlayedSound | None, talk: TalkNow) -> Digested:
         """Run the models over a slice, up to the end of a turn if the slice contains one."""
         if self._stretch is not None and self._stretch.item_id == talk.set_aside:
             self.forget_stretch()

@@ -153,7 +153,7 @@ class Hearing:
             behind = pcm.size - start - part.size  # sound of this message that was spoken later
             played = self._context.playing.played_during(part.size, arrived - behind / HEARING_RATE)
             while part.size:
-                digested = await self._threads(partial(self._ear.digest, part, played, self._talk_now()))
+                digested = await self._threads(partial(self._ear.take_in, part, played, self._talk_now()))
                 self._so_far, taken = digested.so_far, digested.taken
                 self._time.advance(taken, self._context.now())
                 part, played = part[taken:], part_of(played, taken, part.size)

@@ -279,7 +279,7 @@ class Replies:
             self._asides.pop(reply.id, None)
 
     async def _finish(self, reply: Reply, ending: Ending | None = None) -> None:
-        response = await reply.finish(ending)
+        response = await reply.conclude(ending)
         services = self._context.services
         services.metrics.replies.labels(response.status).inc()
         timeline = reply.trace.timeline(reply.id)

@@ -2,7 +2,7 @@
 
 Thinking (`ToolLoop`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
 bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. To
-interrupt, the session stops and cancels `run`; `finish` then closes everything that was open, so nothing of a reply
+interrupt, the session stops and cancels `run`; `conclude` then closes everything that was open, so nothing of a reply
 ever follows its `ResponseDone`. A candidate (`candidates`) is the same reply with an outlet that holds everything back.
 """
 
@@ -82,7 +82,7 @@ class _Open:
 
 
 class Reply:
-    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then call `finish` once in any case."""
+    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then call `conclude` once in any case."""
 
     def __init__(self, order: ReplyOrder, context: TalkContext, outlet: Outlet, words: PendingTranscripts) -> None:
         self.order = order
@@ -143,7 +143,7 @@ class Reply:
         for part in self._parts:
             part.cancel()
 
-    async def finish(self, ending: Ending | None = None) -> Response:
+    async def conclude(self, ending: Ending | None = None) -> Response:
         """Close everything that is open and announce that the reply is over. None: it came to its own end."""
         if self._open is not None:
             await self._close_message("incomplete")

@@ -97,18 +97,18 @@ class Segmenter:
 
     def _certain(self, *, over: bool) -> list[TextSpan]:
         spans = []
-        while (span := self._next(over)) is not None:
+        while (span := self._next_span(over)) is not None:
             spans.append(span)
         return spans
 
-    def _next(self, over: bool) -> TextSpan | None:
+    def _next_span(self, over: bool) -> TextSpan | None:
         """The first piece of the waiting text; None while that is open."""
         if self._line is None:
             line = self._blocks.line(self._waiting, over=over)
             if line is None:
                 return None
             if line.end is not None:
-                return self._take(line.end, words(line.said) or self._shown.pop(line.shown, ""))
+                return self._span_upto(line.end, words(line.said) or self._shown.pop(line.shown, ""))
             self._line = line
         line, end = self._line, self._end_of_piece(over)
         if end is None:
@@ -118,9 +118,9 @@ class Segmenter:
         lines = end == len(self._waiting) or self._waiting[end - 1] == "\n" or self._waiting.startswith("<!--", end)
         said = line.lead + line_words(self._waiting[line.words : end], line.stop and lines)
         self._line = None if lines else LineStart(stop=line.stop)
-        return self._take(end, said)
+        return self._span_upto(end, said)
 
-    def _take(self, end: int, said: str) -> TextSpan:
+    def _span_upto(self, end: int, said: str) -> TextSpan:
         span = TextSpan(self._start, self._start + end, self._waiting[:end], said)
         self._waiting = self._waiting[end:]
         self._start = span.end

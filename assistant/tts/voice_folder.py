@@ -71,7 +71,7 @@ class VoiceFolder:
                 continue
             stamp = (about.st_mtime_ns, about.st_size)
             known = self._known.get(path.stem)
-            seen[path.stem] = known if known is not None and known[0] == stamp else (stamp, self._read(path))
+            seen[path.stem] = known if known is not None and known[0] == stamp else (stamp, self._voice_in(path))
         self._known = seen
         found = [(name, stamp, file) for name, (stamp, file) in seen.items() if file is not None]
         return {name: (stamp, file) for name, stamp, file in sorted(found, key=lambda one: (one[1], one[0]))}
@@ -134,7 +134,7 @@ class VoiceFolder:
         except OSError as error:
             raise PeerError("not_removed", f"the voice {name} cannot be removed ({error.strerror})") from error
 
-    def _read(self, path: Path) -> VoiceFile | None:
+    def _voice_in(self, path: Path) -> VoiceFile | None:
         try:
             file = read_voice_file(path)
         except (TTSError, OSError) as error:

@@ -41,7 +41,7 @@ class GgufCheckpoint:
         return self._held[name].held if name in self._held else Stored()
 
     def groups(self, name: str, rows: slice) -> KnownGroups:
-        return self._held[name].groups(self._file, rows.start, rows.stop)
+        return self._held[name].known_groups(self._file, rows.start, rows.stop)
 
     def digest(self, aside: Path | None) -> str:
         return file_digest(self.path, aside)

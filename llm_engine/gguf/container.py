@@ -56,14 +56,14 @@ class GgufFile:
     tensors: Mapping[str, GgufTensor]
     data: Tensor  # all bytes of the file, uint8; never to be written to
 
-    def stored(self, name: str) -> Tensor:
+    def raw_bytes(self, name: str) -> Tensor:
         """The bytes of a tensor as the file holds them, [rows, bytes of a row] uint8, mapped."""
         tensor = self.tensors[name]
         return self.data[tensor.offset : tensor.offset + tensor.nbytes].view(-1, tensor.row_bytes)
 
     def rows(self, name: str, rows: slice | Tensor = slice(None)) -> Tensor:
         """Rows of a tensor (axes before the last count as one), in float32: [rows, columns]."""
-        return widen(self.stored(name)[rows], self.tensors[name].kind)
+        return widen(self.raw_bytes(name)[rows], self.tensors[name].kind)
 
 
 def is_gguf(path: str | Path) -> bool:

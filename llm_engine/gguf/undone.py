@@ -86,11 +86,11 @@ class PublishedTensor:
         whole = bool((groups == groups[:, :1] + torch.arange(GROUP)).all()) and not bool((groups[:, 0] % GROUP).any())
         return groups[:, 0] // GROUP if whole else None
 
-    def groups(self, file: GgufFile, first: int, last: int) -> KnownGroups:
+    def known_groups(self, file: GgufFile, first: int, last: int) -> KnownGroups:
         """Scales and shifts of published rows first … last."""
         order = self._group_order
         assert order is not None
-        known = self.stored.kind.groups(file.stored(self.stored.name)[self._places(first, last)])
+        known = self.stored.kind.groups(file.raw_bytes(self.stored.name)[self._places(first, last)])
         return KnownGroups(known.scale[:, order], None if known.shift is None else known.shift[:, order])
 
 

@@ -52,13 +52,13 @@ class Site(web.Site):
         super().__init__(server, None, None)
         self.engine = app.models.llm.engine
         self.looks = 0
-        embed = self.engine.eyes._run
+        embed = self.engine.eyes._encode_step
 
         def run(grid: Any, step: int) -> None:
             self.looks += step == 0
             embed(grid, step)
 
-        monkeypatch.setattr(self.engine.eyes, "_run", run)
+        monkeypatch.setattr(self.engine.eyes, "_encode_step", run)
 
 
 @asynccontextmanager

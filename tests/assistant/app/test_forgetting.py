@@ -48,7 +48,7 @@ def contents(home: Path) -> Iterator[bytes]:
 def tokens_on_disk(home: Path) -> Iterator[str]:
     """The tokens of every capsule, and what journals say of the models' states, as text with one number a word."""
     shelf = Shelf(home / "capsules")
-    for key in shelf.names():
+    for key in shelf.known_keys():
         yield f" {' '.join(map(str, shelf.about(key).tokens))} "
     for content in contents(home):
         yield f" {content.decode('utf-8', 'replace').replace(',', ' ').replace('[', ' ').replace(']', ' ')} "

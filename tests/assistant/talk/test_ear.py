@@ -40,7 +40,7 @@ class Bench:
         end = min(self.sound.size, self.at + round(seconds * RATE))
         while self.at < end:
             part = self.sound[self.at : min(end, self.at + slice_samples)]
-            digested = self.ear.digest(part, None, replace(talk, now=(self.at + part.size) / RATE))
+            digested = self.ear.take_in(part, None, replace(talk, now=(self.at + part.size) / RATE))
             self.at += digested.taken
             self.notes += digested.notes
         return self.notes
@@ -86,7 +86,7 @@ def test_however_the_sound_is_cut_the_same_is_noticed(sizes, talk):
 
 def test_nothing_behind_a_turns_end_is_taken():
     bench = Bench((0.3, "hello", 0.5))
-    digested = bench.ear.digest(bench.sound, None, SERVER)
+    digested = bench.ear.take_in(bench.sound, None, SERVER)
     assert digested.notes[-1].sign is Sign.END and digested.taken < bench.sound.size
     assert digested.taken % 512 == 0 and bench.ear.uncommitted_ms == 0
 

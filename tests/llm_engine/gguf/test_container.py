@@ -56,7 +56,7 @@ def test_metadata_and_tensors_come_back(written: Path) -> None:
     assert file.tensors["packed"].shape == (4, 64)
     for tensor in theirs.tensors:
         assert torch.equal(
-            file.stored(tensor.name).flatten(), torch.from_numpy(np.array(tensor.data).view(np.uint8)).flatten()
+            file.raw_bytes(tensor.name).flatten(), torch.from_numpy(np.array(tensor.data).view(np.uint8)).flatten()
         )
     expected = torch.from_numpy(gguf.dequantize(np.array(theirs.tensors[1].data), gguf.GGMLQuantizationType.Q8_0))
     assert torch.equal(file.rows("packed"), expected)
