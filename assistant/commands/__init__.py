@@ -11,6 +11,7 @@ doctor    what works on this machine
 voice     voices: list, add a recording, hear, remove
 capsule   frozen states on disk: list, show, remove, export
 mcp       tools of MCP servers, listed and tried; the assistant as one
+service   started by systemd or launchd
 sleep     a running server's models put to sleep
 wake      and woken again
 bench     turns measured
@@ -19,4 +20,5 @@ _parser   help and refusals
 _run      how a command runs until it is stopped
 _server   requests to a running server
 _spoken   speaking, listening and asking for another program
+_unit     the file that has a system start the assistant
 """

@@ -1,0 +1,111 @@
+"""`assistant service`: the file that starts it is right, and nothing half done stays behind."""
+
+import os
+import plistlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assistant import cli
+from assistant.commands import service
+from assistant.commands._unit import Service, program_of
+
+ODD = Service(
+    ("/opt/a b/assistant", "serve", "--llm", '/models/50% "$HOME"\\x'), Path("/home/ann o'dea"), "/usr/bin:/a%b"
+)
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> service.Manager:
+    """Its commands note that they were called; the file `broken` has the start fail."""
+    said = f"echo $0 >> {tmp_path}/said; test $0 != start || ! test -f {tmp_path}/broken || (echo no bus; exit 1)"
+    start, stop, status = (("sh", "-c", said, word) for word in ("start", "stop", "status"))
+    one = service.Manager(tmp_path / "units" / "assistant.service", (start,), (stop,), status, "journalctl", "Linger.")
+    monkeypatch.setattr(service, "find_manager", lambda platform: one)
+    monkeypatch.setattr(service, "_program", lambda: Path(shutil.which("true") or "true"))
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "home"))
+    return one
+
+
+def test_installed_seen_and_removed(manager: service.Manager, tmp_path: Path, capsys) -> None:
+    assert cli.main(["service", "print", "--", "--port", "9000"]) == 0
+    printed = capsys.readouterr().out
+    assert not manager.file.exists() and not (tmp_path / "said").exists() and not (tmp_path / "home").exists()
+    assert cli.main(["service", "install", "--", "--port", "9000"]) == 0
+    text = manager.file.read_text("utf-8")
+    assert text in printed and f"ASSISTANT_HOME={tmp_path / 'home'}" in text and "Restart=on-failure" in text
+    assert program_of(text)[1:] == ["serve", "--no-browser", "--port", "9000"]
+    assert cli.main(["service", "status"]) == 0
+    assert "http://127.0.0.1:9000" in capsys.readouterr().out
+    assert cli.main(["service", "rm"]) == 0 and not manager.file.exists()
+    assert (tmp_path / "said").read_text().split() == ["start", "status", "stop"]
+    assert cli.main(["service", "rm"]) == 0
+    assert cli.main(["service", "status"]) == 1
+    assert "not installed" in capsys.readouterr().out
+
+
+def test_a_start_that_fails_leaves_what_was_there(manager: service.Manager, tmp_path: Path, capsys) -> None:
+    (tmp_path / "broken").touch()
+    assert cli.main(["service", "install"]) == 1
+    assert "no bus" in capsys.readouterr().err and not manager.file.exists()
+    manager.file.write_text("before")
+    assert cli.main(["service", "install"]) == 1
+    assert manager.file.read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--token", "long enough"], "config.toml"),
+        (["--port", "x"], "--port"),
+        (["--llm", "here"], "write here as /"),
+    ],
+)
+def test_options_that_would_fail_later_are_refused_now(
+    manager: service.Manager, tmp_path: Path, capsys, monkeypatch, options: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    assert cli.main(["service", "install", "--", *options]) == 1
+    assert told in capsys.readouterr().err and not manager.file.exists()
+
+
+def test_where_nothing_can_start_services_a_sentence_names_the_command(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path))
+    monkeypatch.setattr(service, "_program", lambda: Path("/opt/assistant"))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cli.main(["service", "install", "--", "--port", "9000"]) == 1
+    told = capsys.readouterr().err
+    assert "neither systemd nor launchd" in told and "/opt/assistant serve --no-browser --port 9000" in told
+
+
+def test_launchd_reads_the_same_facts() -> None:
+    agent = plistlib.loads(ODD.agent().encode())
+    assert agent["ProgramArguments"] == list(ODD.program) == program_of(ODD.agent())
+    assert agent["EnvironmentVariables"]["ASSISTANT_HOME"] == str(ODD.home)
+    assert agent["RunAtLoad"] is True and agent["KeepAlive"] == {"SuccessfulExit": False}
+    assert agent["StandardErrorPath"].startswith(str(ODD.home))
+
+
+def test_a_unit_keeps_odd_names() -> None:
+    assert program_of(ODD.unit()) == list(ODD.program)
+    assert "50%% " in ODD.unit() and "$$HOME" in ODD.unit()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here; apt install systemd")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    odd = tmp_path / "a b%c"
+    odd.mkdir()
+    program = odd / "assistant"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    unit = tmp_path / "assistant.service"
+    unit.write_text(Service((str(program), *ODD.program[1:]), ODD.home, ODD.search).unit(), "utf-8")
+    found = subprocess.run(
+        ["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True, check=False,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (0, "")
