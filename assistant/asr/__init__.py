@@ -34,6 +34,7 @@ from pathlib import Path
 
 from assistant.asr.rehearsal import keeps_up
 from assistant.base.errors import SettingError
+from assistant.base.extras import adding
 from assistant.contracts import ASR, Rescorer
 
 AUTO = "auto"
@@ -69,7 +70,7 @@ def open_asr(
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
-            f"--asr {asked} needs the package {error.name}; pip install 'voice-assistant[{extra}]'"
+            f"--asr {asked} needs the package {error.name}; {adding(extra)}"
         ) from error
     return found
 

@@ -26,6 +26,7 @@ from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
+from assistant.base.extras import adding
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 
@@ -264,7 +265,7 @@ def load_transducer(folder: Path) -> Transducer:
     try:
         import sherpa_onnx
     except ImportError as error:
-        raise SettingError("a transducer needs sherpa-onnx; pip install 'voice-assistant[transducer]'") from error
+        raise SettingError(f"a transducer needs sherpa-onnx; {adding('transducer')}") from error
     bias = (folder / PIECES).is_file()
     if bias:
         _check_pieces(folder / PIECES)

@@ -4,6 +4,7 @@ channel     a bounded, closable queue between two tasks
 clock       the loop's seconds, and samples counted on a stream
 days        days, months and feasts by the names that people say
 errors      errors raised on purpose
+extras      the command that adds a package that is missing
 ids         ids for things made during a talk
 memory      CPU memory: all of it, free, held by this process
 pcm         formats, resampling

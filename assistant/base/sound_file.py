@@ -18,6 +18,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from assistant.base.errors import AssistantError
+from assistant.base.extras import adding
 from assistant.base.pcm import Resampler, silence
 from assistant.base.sound import HEARING_RATE, Pcm
 
@@ -28,7 +29,7 @@ BLOCK = 1 << 18
 CANCELLED = 0.25
 """Two channels cancel each other out if their mean has less than this share of the energy of their difference."""
 KNOWN = "name a WAV, FLAC, OGG or MP3 file"
-MORE = "; pip install 'voice-assistant[files]' adds m4a, webm and others"
+MORE = f"; {adding('files')} adds m4a, webm and others"
 
 
 class SoundUnreadable(AssistantError):

@@ -101,7 +101,8 @@ def libraries(load: Callable[[str], object] = importlib.import_module) -> Findin
         except (ImportError, OSError) as error:
             missing.append(f"{name} ({error})")
     if missing:
-        return Finding("libraries", "broken", "cannot be loaded: " + "; ".join(missing), "run `make run` again")
+        todo = "install the program again (docs/install.md)"
+        return Finding("libraries", "broken", "cannot be loaded: " + "; ".join(missing), todo)
     return Finding("libraries", "ok", f"all {len(LIBRARIES)} load")
 
 
@@ -110,7 +111,7 @@ def torch_and_gpu() -> Iterator[Finding]:
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
-        yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
+        yield Finding("torch", "broken", str(error), "install the program again (docs/install.md); it brings torch")
         return
     yield Finding("torch", "ok", f"{torch.__version__}, {torch.get_num_threads()} threads")
     from assistant.device.execution import has_driver

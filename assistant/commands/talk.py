@@ -22,6 +22,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import DeviceError, SettingError
+from assistant.base.extras import adding
 from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ NAME = "talk"
 USAGE = "[OPTIONS]"
 HELP = "talk with this machine's microphone and loudspeaker"
 REPORT_S = 0.1
-NO_CANCELLER = "headphones are best; pip install 'voice-assistant[talk]' brings an echo canceller"
+NO_CANCELLER = f"headphones are best; {adding('talk')} brings an echo canceller"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from assistant.base.errors import DeviceError
+from assistant.base.extras import adding
 from assistant.base.picture import Picture, Pixels, open_picture
 
 LONG_SIDE = 1280
@@ -88,7 +89,7 @@ def _opened(name: str) -> Source:
     try:
         import cv2
     except ImportError as error:
-        raise DeviceError("a camera needs one more package: pip install 'voice-assistant[camera]'") from error
+        raise DeviceError(f"a camera needs one more package: {adding('camera')}") from error
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # it tells each way to open one that failed
     source = cv2.VideoCapture(int(name) if name.isascii() and name.isdigit() else name)
     if not source.isOpened():

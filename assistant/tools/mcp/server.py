@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import ToolError
+from assistant.base.extras import adding
 from assistant.tools.errors import AnswerError
 from assistant.tools.mcp.answers import shortened, words_of
 from assistant.tools.mcp.offered import offered
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 START_S = 20.0
 """Until a server has answered with its tools; the first start of one may fetch packages."""
 STOP_S = 6.0
-MISSING = "MCP servers need the package mcp; run `pip install 'voice-assistant[mcp]'`, and start again"
+MISSING = f"MCP servers need the package mcp; run `{adding('mcp')}`, and start again"
 MOST_PAGES = 20
 log = logging.getLogger(__name__)
 
