@@ -72,11 +72,11 @@ class FrontPlayer:
                 self._stop()
         behind = round((begin - self._began) * HEARING_RATE) - self._given
         if self._queue and behind > BEHIND_S * HEARING_RATE:
-            self._next(behind)
+            self._take_played(behind)
             anew = True
         ahead = round((now + AHEAD_S - self._began) * HEARING_RATE) - self._given
         sound = np.zeros(samples, np.float32)
-        given = self._next(max(0, min(samples - lead, ahead)))
+        given = self._take_played(max(0, min(samples - lead, ahead)))
         sound[lead : lead + given.size] = given * np.float32(self._gain)
         return PlayedSound(sound, anew)
 
@@ -87,7 +87,7 @@ class FrontPlayer:
             self._queue.append(kept)
         self._gain = 1.0
 
-    def _next(self, samples: int) -> Pcm:
+    def _take_played(self, samples: int) -> Pcm:
         found = self._from_queue(samples)
         self._given += found.size
         return found
