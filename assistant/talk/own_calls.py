@@ -92,7 +92,7 @@ class OwnCalls:
             return unknown
         if not tool.reads:
             await self._outlet.certain()
-        return await (self._ask(tool, call, reply_id) if tool.ask else self._run(tool, call, reply_id))
+        return await (self._ask(tool, call, reply_id) if tool.ask else self._run_tool(tool, call, reply_id))
 
     async def settle(self) -> AskedCall | None:
         """At the start of a reply: run the call that the person has allowed by now. Returns the one that they have not
@@ -110,7 +110,7 @@ class OwnCalls:
         await self._outlet.certain()
         approvals.settle(asked)
         call = CallPiece(self._ids("call"), asked.name, asked.arguments, done=True)
-        await self._run(tool, call, None, asked.id)
+        await self._run_tool(tool, call, None, asked.id)
         return None
 
     async def drop(self, asked: AskedCall) -> None:
@@ -136,7 +136,7 @@ class OwnCalls:
         self.asks = True
         return result
 
-    async def _run(
+    async def _run_tool(
         self, tool: Tool, call: CallPiece, reply_id: str | None, approval_id: str | None = None
     ) -> ToolResult:
         response_id, begin = self._order.response.id, self._context.now()
