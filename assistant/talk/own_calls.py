@@ -132,7 +132,7 @@ class OwnCalls:
         if tool.label:
             await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
         await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
-        await self._say(question(tool.label or tool.server, call.name, call.arguments))
+        await self._announce(question(tool.label or tool.server, call.name, call.arguments))
         self.asks = True
         return result
 
@@ -146,7 +146,7 @@ class OwnCalls:
         if tool.server and not tool.reads:
             await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
             if approval_id is None and not tool.label and self._order.response.modality == "audio":
-                await self._say(announcement(tool.server, call.name))
+                await self._announce(announcement(tool.server, call.name))
         self.runs = tool
         result = await self._waited(call, reply_id)
         self.runs = None
@@ -171,7 +171,7 @@ class OwnCalls:
                 self._remember(call, reply_id, running.result())
         return running.result()
 
-    async def _say(self, words: str) -> None:
+    async def _announce(self, words: str) -> None:
         await self._out.send(TextOut(words, None))
         await self._out.send(EndOfMessage())
 
