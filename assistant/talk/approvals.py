@@ -37,7 +37,7 @@ class Approvals:
         self.waiting: AskedCall | None = None
         self.answer: bool | None = None
 
-    def ask(self, call: AskedCall) -> None:
+    def wait_for_answer(self, call: AskedCall) -> None:
         self.waiting, self.answer = call, None
 
     def decide(self, approval_id: str, approve: bool) -> None:

@@ -128,7 +128,7 @@ class OwnCalls:
         result = ToolResult(NOT_YET)
         approval_id, response_id = self._ids("mcpr"), self._order.response.id
         if output_id := self._remember(call, reply_id, result):
-            self._context.approvals.ask(AskedCall(approval_id, output_id, call.name, call.arguments))
+            self._context.approvals.wait_for_answer(AskedCall(approval_id, output_id, call.name, call.arguments))
         if tool.label:
             await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
         await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
