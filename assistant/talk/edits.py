@@ -75,7 +75,7 @@ class Edits:
         await self._context.emit(ItemDeleted(item_id))
         self._sync()
 
-    async def truncate(self, command: TruncateItem) -> None:
+    async def cut_item(self, command: TruncateItem) -> None:
         if command.item_id in self._take_back.gone:  # already cut to nothing; clients wait for the answer
             await self._context.emit(ItemTruncated(command.item_id, command.content_index, 0, ""))
             return

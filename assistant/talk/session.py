@@ -275,7 +275,7 @@ class Session:
             RetrieveItem: self._retrieve,
             CreateItem: partial(self._create_item, edits),
             DeleteItem: lambda command: edits.delete(command.item_id),
-            TruncateItem: edits.truncate,
+            TruncateItem: edits.cut_item,
             ReportHeard: edits.heard,
             Undo: lambda command: edits.undo(command.turns),
             Rewind: edits.rewind,
