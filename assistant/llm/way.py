@@ -61,7 +61,7 @@ class TalkFolding:
                 raise
 
     def own(self, talk: str) -> TalkState:
-        """Make the engine's state this talk's. The engine lags behind the log by the lost part: see `catch_up`."""
+        """Make the engine's state this talk's. The engine lags behind the log by the lost part: see `refold_lost`."""
         state = self.lease.begin(talk, TalkState)
         self.lease.own(talk)
         self.sight.hold(talk, state.let_go)
@@ -71,14 +71,14 @@ class TalkFolding:
         """Go on where this talk was, though another talk may have had the engine since the last step."""
         if self.lease.owner != talk:
             state = self.own(talk)
-            for _ in self.catch_up(state, state.log.position):
+            for _ in self.refold_lost(state, state.log.position):
                 pass
 
     def behind(self, state: TalkState) -> bool:
         """Whether some of the owner's state was lost and is not folded again yet."""
         return self.llm.position < state.log.position
 
-    def catch_up(self, state: TalkState, keep: int) -> Generator[None, None, int]:
+    def refold_lost(self, state: TalkState, keep: int) -> Generator[None, None, int]:
         """If the engine lags behind the owner's log, fold the first `keep` tokens again, by the same calls from the
         nearest capsule of such a state; let the rest go. Returns how many were folded."""
         if not self.behind(state):
@@ -207,7 +207,7 @@ class TalkFolding:
         wanted = self.window.steps(state, prompt, open_reply=False)
         if state.log.position or wanted:
             self.own(talk)
-            yield from self.catch_up(state, state.log.plan(wanted).keep)
+            yield from self.refold_lost(state, state.log.plan(wanted).keep)
             if state.log.plan(wanted).steps:
                 self.go_back(state, wanted, prompt.realm)
                 yield from self.fold_instructions(state, wanted, prompt.realm)
@@ -226,7 +226,7 @@ class TalkFolding:
             self.window.shorten(ahead, prompt)
         self.own(ahead_of(talk))
         wanted = self.window.steps(ahead, prompt, open_reply=False)
-        yield from self.catch_up(ahead, ahead.log.plan(wanted).keep)
+        yield from self.refold_lost(ahead, ahead.log.plan(wanted).keep)
         self.go_back(ahead, wanted, prompt.realm)
         yield from self.fold(ahead, ahead.log.plan(wanted))
         self.window.forget_hidden(self.lease.inherit(talk, ahead_of(talk)), prompt)

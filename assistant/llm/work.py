@@ -49,7 +49,7 @@ class TalkWork:
         wanted = folding.fitting(talk, prompt)
         state = folding.own(talk)
         owned = self._now()
-        again = yield from folding.catch_up(state, state.log.plan(wanted).keep)
+        again = yield from folding.refold_lost(state, state.log.plan(wanted).keep)
         if options.reusable and talk not in self.gathered:
             self.gathered[talk] = self._prefixes.gather(wanted)
         gathered = self.gathered.get(talk)
@@ -105,7 +105,7 @@ class TalkWork:
         if not self._window.holds(wanted):
             return
         self._folding.own(talk)
-        yield from self._folding.catch_up(state, state.log.plan(wanted).keep)
+        yield from self._folding.refold_lost(state, state.log.plan(wanted).keep)
         self._folding.go_back(state, wanted, prompt.realm)
         yield from self._folding.fold(state, state.log.plan(wanted))
 

@@ -376,7 +376,7 @@ def test_a_reply_that_loses_its_state_in_the_middle_goes_on_bit_for_bit(engine, 
 
     def back(llm):
         state = llm._folding.own("a")
-        for _ in llm._folding.catch_up(state, state.log.position):
+        for _ in llm._folding.refold_lost(state, state.log.position):
             pass
 
     assert_same_state(LLMBench(engine).run_(play, False), LLMBench(engine, host_bytes=0).run_(play, True))
