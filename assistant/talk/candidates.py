@@ -52,7 +52,7 @@ class Candidates:
     ) -> None:
         self._context, self._state_sync, self._words, self._order = context, state_sync, words, order
         self._engines = context.services.engines
-        self._possible = context.services.candidates and self._engines.capsules
+        self._possible = context.services.candidates and self._engines.keep_capsules
         self._now: Candidate | None = None
         self._folding: asyncio.Task[None] | None = None
         self._folded = ""

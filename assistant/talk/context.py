@@ -76,7 +76,7 @@ class Engines:
         return tuple(state for state in (self.llm.state, self.tts.state) if state is not None)
 
     @property
-    def capsules(self) -> bool:
+    def keep_capsules(self) -> bool:
         """Whether both do. Only then can a talk be forked, or a reply be begun that may be taken back."""
         return len(self.stateful) == 2
 

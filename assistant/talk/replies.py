@@ -144,7 +144,7 @@ class Replies:
     def _check_answers(self, params: ResponseParams) -> None:
         if params.conversation == "none" or params.input is not None:
             raise PeerError("invalid_value", "several answers continue the talk and cannot have an input of their own")
-        if not self._context.services.engines.capsules:
+        if not self._context.services.engines.keep_capsules:
             raise PeerError("capsules_off", "several answers need the models' state, which a server does not share")
         if len(self._asides) + params.answers - 1 > ASIDES:
             raise PeerError(
