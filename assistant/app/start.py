@@ -97,7 +97,7 @@ class App:
         tts = self.models.tts
         if not isinstance(tts, LocalTTS):
             return None
-        return KeptVoices(tts.voice_folder, self.personas, lambda: self.models.asr, lambda: self.talks.voices)
+        return KeptVoices(tts.voice_folder, self.personas, lambda: self.models.asr, lambda: self.talks.voices_in_use)
 
     @property
     def household(self) -> HouseholdKeeper:

@@ -57,7 +57,7 @@ class Talks:
         return len(self._open)
 
     @property
-    def voices(self) -> set[str]:
+    def voices_in_use(self) -> set[str]:
         """The voices of the open sessions."""
         asked = [session.settings for session in self._open.values()]
         personas = self.personas
