@@ -266,7 +266,7 @@ class Reply:
                 if not self._first_sound:
                     await self._wait_for_floor(piece.text)
                 told = await self._tell(message, piece, told, _known_chars(piece))
-                await self._send(message, sound)
+                await self._send_sound(message, sound)
         return piece, told
 
     async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
@@ -282,7 +282,7 @@ class Reply:
             await self._emit(SpokenText(self.id, message.item_id, message.index, 0, text, at))
         return told
 
-    async def _send(self, message: _Open, sound: SpeechChunk) -> None:
+    async def _send_sound(self, message: _Open, sound: SpeechChunk) -> None:
         """Send the front sound in short pieces, never further ahead of the player than the lead allows."""
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
