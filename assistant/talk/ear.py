@@ -159,7 +159,7 @@ class Ear:
             if self.pushes_to_end:  # the sound held since the voice fell is its last words, softly said
                 self._scribe.go_on()
             end = self._origin + self._turns.end_sample
-            self._turns.reset()
+            self._turns.forget_turn()
         self._stretch, self._uncommitted = None, 0
         return Noted(Sign.END, stretch, end)
 
@@ -183,7 +183,7 @@ class Ear:
     def forget_stretch(self) -> None:
         self._stretch = None
         if self._turns is not None:
-            self._turns.reset()
+            self._turns.forget_turn()
 
     # -------------------------------------------------------------------------------------- one slice
 
@@ -261,7 +261,7 @@ class Ear:
             return None
         noted = self._noted(sign, stretch, turns)
         if sign is Sign.END:  # closed at once: the next block of this very slice may begin another stretch
-            turns.reset()
+            turns.forget_turn()
             self._before, self._stretch = stretch, None
         return noted
 

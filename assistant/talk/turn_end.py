@@ -140,9 +140,9 @@ class TurnDetector:
         self._own = OwnLevel()
         self._before: deque[tuple[int, float, float]] = deque(maxlen=RISE_BLOCKS)
         """The last blocks: where each began, its probability and its power."""
-        self.reset()
+        self.forget_turn()
 
-    def reset(self) -> None:
+    def forget_turn(self) -> None:
         """Drop the turn that is under way, but not the position."""
         self._run = 0
         self._over = self._position

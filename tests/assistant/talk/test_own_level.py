@@ -72,7 +72,7 @@ def talk(detection, powers):
             told.append((sign, at, turns.start_sample // BLOCK))
         if sign is Sign.END:
             turns.was_user(turns.power)
-            turns.reset()
+            turns.forget_turn()
     return told
 
 
@@ -113,7 +113,7 @@ def test_the_user_is_never_the_surroundings_of_a_client_that_sends_nothing_else(
             began += 1
         elif sign is Sign.END:
             turns.was_user(turns.power)
-            turns.reset()
+            turns.forget_turn()
     assert began == 20
 
 

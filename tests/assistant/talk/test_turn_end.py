@@ -36,7 +36,7 @@ def signs(pattern, detection=None, words=None):
             if sign is not None:
                 out.append((sign, at))
             if sign is Sign.END:
-                detector.reset()
+                detector.forget_turn()
     return out
 
 
@@ -171,7 +171,7 @@ def test_nor_is_what_came_before_and_was_judged_already():
     detector.quick = True
     for probability, power in [*[(0.02, ROOM)] * 20, (0.9, VOICE), *[(0.1, VOICE)] * 4]:
         detector.step(probability, BLOCK, power)
-    detector.reset()
+    detector.forget_turn()
     detector.step(0.9, BLOCK, VOICE)
     assert detector.speech_ms == 32
 
@@ -185,5 +185,5 @@ def test_a_turn_that_began_over_a_reply_did_so_until_it_is_over(quick):
     detector.quick = False
     detector.step(0.9, BLOCK)
     assert detector.over_reply is quick
-    detector.reset()
+    detector.forget_turn()
     assert not detector.over_reply
