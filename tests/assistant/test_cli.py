@@ -169,7 +169,7 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["serve", "--port", "99999"], "--port must be a whole number from 0 to 65535, not '99999'"),
         (["serve", "--dtype", "fp16"], "--dtype must be one of float32, bfloat16, float8, int8, int4, or two of them"),
         (["serve", "--asr", "http://ears:port"], "has no valid port"),
-        (["pull", "nothing"], "choose from laptop, laptop-2b, laptop-4b, desk-8, mind-9b, desk-12,"),
+        (["pull", "nothing"], "choose from laptop, laptop-2b, laptop-4b, laptop-35b, desk-8, desk-12,"),
         (["transcribe", "a.wav", "b.wav", "--format", "vtt"], "vtt takes one recording; run the command once for each"),
         (["sleep", "--url", "http://127.0.0.1:9"], "no server at http://127.0.0.1:9 (nothing listens there)"),
         (["wake", "--url", "127.0.0.1"], "127.0.0.1 is not an assistant's address; it looks like http://127.0.0.1:8765"),

@@ -52,21 +52,27 @@ def test_profiles_follow_what_the_machine_has():
     assert free == ["tiny", "laptop", "laptop", "laptop-2b"]
     assert choose_profile("auto", 21 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
     assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
+    for gib_free, name in ((19, "mind-27b"), (21, "mind-27b"), (12, "desk-9b"), (10, "mind-9b"), (8, "mind-9b")):
+        here = ("desk-12", "desk", "desk-9b", "mind-9b", "mind-35b", "mind-27b")
+        assert choose_profile("auto", gib_free * gib, here, 0).name == name, "the larger mind, then its own voice"
+    assert choose_profile("auto", 22 * gib, ("desk", "laptop-35b", "mind-35b"), 99 * gib).name == "mind-35b"
+    assert choose_profile("auto", 0, ("laptop-4b", "laptop-35b", "mind-35b"), 26 * gib).name == "laptop-35b"
 
 
 def test_the_best_for_a_machine_is_offered_whatever_is_downloaded():
     gib = 1 << 30
-    machines = [(0, 3), (0, 4), (0, 8), (0, 10), (4, 8), (5, 8), (8, 8), (14, 3), (48, 3)]
+    machines = [(0, 3), (0, 4), (0, 8), (0, 10), (4, 8), (5, 8), (8, 8), (14, 3), (22, 3), (48, 3), (0, 26)]
     offered = [offer(gpu * gib, host * gib) for gpu, host in machines]
     assert [profile.name for profile in offered] == [
-        "tiny", "laptop", "laptop-2b", "laptop-4b", "laptop-2b", "desk-8", "mind-9b", "desk-9b", "desk-27b",
+        "tiny", "laptop", "laptop-2b", "laptop-4b", "laptop-2b", "desk-8", "mind-9b", "desk-9b", "mind-27b", "desk-27b",
+        "laptop-35b",
     ]  # fmt: skip
     assert is_larger(PROFILES["desk-8"], PROFILES["laptop-2b"]) and is_larger(PROFILES["laptop"], PROFILES["tiny"])
     assert not is_larger(PROFILES["laptop"], PROFILES["laptop-2b"]), "after laptop-2b was loaded, less memory is free"
     assert not is_larger(PROFILES["desk"], PROFILES["desk"])
-    for place in ("gpu_bytes", "host_bytes"):
-        needed = [getattr(profile, place) for profile in PROFILES.values() if getattr(profile, place)]
-        assert needed == sorted(needed), "the table ascends"
+    for repository in {profile.llm for profile in PROFILES.values()}:
+        needed = [(one.gpu_bytes, one.host_bytes) for one in PROFILES.values() if one.llm == repository]
+        assert needed == sorted(needed), "of one model, more memory is better"
 
 
 def test_a_card_takes_the_largest_that_fits_and_says_why():

@@ -57,7 +57,8 @@ def test_capsules_are_told_once_each_at_their_fastest_tier():
         ("tiny", 0, 3, None),
         ("tiny", 0, 4, ("laptop", ["Qwen/Qwen3.5-0.8B"])),
         ("laptop-2b", 0, 4, None),
-        ("laptop", 22, 4, ("desk", ["Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b"])),
+        ("laptop", 22, 4, ("mind-27b", ["Qwen/Qwen3.8-27B"])),
+        ("laptop", 14, 4, ("desk-9b", ["Qwen/Qwen3.5-9B", "bosonai/higgs-audio-v3-tts-4b"])),
         ("desk-27b", 22, 4, None),
     ],
 )

@@ -37,8 +37,9 @@ EYES = VisionConfig.parse(
 )  # fmt: skip
 QWEN = {  # layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
     "4B": (32, 2560, 9216, 16, 4, 32, 8.41), "9B": (32, 4096, 12288, 16, 4, 32, 17.91),
-    "27B": (64, 5120, 17408, 24, 4, 48, 53.79),
+    "27B": (64, 5120, 17408, 24, 4, 48, 53.79), "35B-A3B": (40, 2048, 512, 16, 2, 32, 69.32),
 }  # fmt: skip
+EXPERTS = {"35B-A3B": {"num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512}}
 
 
 def four_billion() -> LLMConfig:
@@ -76,7 +77,7 @@ def published(size: str) -> LLMConfig:
         num_key_value_heads=groups, head_dim=256, linear_num_key_heads=16, linear_num_value_heads=values,
         linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4,
         layer_types=("linear_attention",) * 3 * (layers // 4) + ("full_attention",) * (layers // 4),
-        tie_word_embeddings=hidden < 4096,
+        tie_word_embeddings=size == "4B", **EXPERTS.get(size, {}),
     )  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def test_a_card_holds_the_profile_of_its_size(name: str, gib: float) -> None:
     ("name", "size", "gib", "card"),
     [
         ("mind-9b", "9B", 7.41, 10), ("desk-9b", "9B", 11.48, 16), ("mind-27b", "27B", 18.03, 24),
-        ("desk-27b", "27B", 22.10, 32),
+        ("desk-27b", "27B", 22.10, 32), ("mind-35b", "35B-A3B", 20.55, 24),
     ],
 )  # fmt: skip
 def test_larger_models_ask_for_what_they_need_and_a_little_more(name: str, size: str, gib: float, card: int) -> None:
