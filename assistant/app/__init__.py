@@ -2,12 +2,14 @@
 
 checks     settings checked before anything is loaded
 chooser    which language model answers, which could, which could be fetched
+chosen     the language model chosen in the page, kept for the next start
 config     every setting and its origin; profiles
 ears       which ears: fetched, by kind, or on a server
 fetching   one model fetched, paused, continued, cancelled
 forgetting  a sentence forgotten for good, in every talk
 found      language models on this machine, ours and those of other programs
 household  timers, lists and notes of the home: opened, taken over, told aloud
+ggufs      which GGUF file of a repository is fetched
 hub        models fetched, resumed, verified
 looks      first looks at language models, each made once
 listed     personas as capsules, in line with their files

@@ -7,14 +7,16 @@ shipped one. A model is fetched or switched to only when somebody asks for it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from assistant.app.chosen import keep_choice
 from assistant.app.config import PROFILES, TINY, Config, Profile
 from assistant.app.fetching import ModelFetch
 from assistant.app.found import FOLDER, OURS, FoundModel, known_models
-from assistant.app.hub import begun_bytes, is_present, model_folder
+from assistant.app.hub import begun_bytes, is_fetched, is_present, model_folder
 from assistant.app.looks import known_look
 from assistant.app.places import local_path, shipped
 from assistant.app.switching import Choices
@@ -32,6 +34,8 @@ EXPECT_CPU = "Knows much more than the shipped model and answers in its own word
 EXPECT_GPU = "Knows much more than the shipped model and answers in its own words; made for a GPU."
 UNTRIED = "Its trained weights have not been run here before."
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -47,7 +51,10 @@ class Running:
 
 
 class LanguageModels:
-    """`assistant.contracts.ModelKeeper`. It outlives every model: `runs` is called when one was opened."""
+    """`assistant.contracts.ModelKeeper`. It outlives every model: `runs` is called when one was opened.
+
+    config  the settings without any choice
+    """
 
     def __init__(self, config: Config, choices: Choices) -> None:
         self._first, self._choices = config, choices
@@ -57,6 +64,11 @@ class LanguageModels:
 
     def runs(self, config: Config, profile: Profile) -> None:
         self._running = Running(config, profile)
+        if self._choices.state.phase == "done":
+            try:
+                keep_choice(config)
+            except OSError as error:  # it answers all the same
+                log.warning("the choice of a model ends with this process: %s", error)
 
     def halt_fetch(self) -> None:
         """The program ends: a fetch is halted, and goes on another time."""
@@ -144,7 +156,7 @@ class LanguageModels:
         if "/" not in repo:
             offered = ", ".join(str(one["name"]) for one in self._offers())
             raise PeerError("model_not_found", f"{name[:80]!r} cannot be fetched; choose from {offered}", "model")
-        if is_present(model_folder(self._first.models, repo)):
+        if is_fetched(self._first.models, repo):
             raise PeerError("model_here", f"{repo} is here already", "model")
         self._fetch.begin(repo, accept_licence=accept_licence)
 

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assistant.app.hub import BEGUN
+from assistant.app.hub import BEGUN, read_mark
 
 OLLAMA, LM_STUDIO, HUB, LLAMA_CPP, OURS, FOLDER = "Ollama", "LM Studio", "hub", "llama.cpp", "ours", "folder"
 _WEIGHTS, _MLX = "application/vnd.ollama.image.model", "application/vnd.ollama.image.tensor"
+
+UNFINISHED = "it is not fetched completely; `assistant pull` with its name goes on"
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,15 @@ def _folders(place: ModelPlace) -> list[FoundModel]:
     found = []
     for folder, _, files in os.walk(place.folder, onerror=_refuse, followlinks=False):
         at = Path(folder)
+        half = {file.name for file in listing.files} if (listing := read_mark(at, BEGUN)) else set()
         for file in sorted(files):
             if file.endswith(".gguf") and not file.startswith("mmproj") and _first_part(file):
-                found.append(FoundModel(_named(place, at / file), place.program, at / file, (at / file).stat().st_size))
+                size, begun = (at / file).stat().st_size, UNFINISHED if file in half else ""
+                found.append(FoundModel(_named(place, at / file), place.program, at / file, size, begun))
         weights = [at / file for file in files if file.endswith(".safetensors")]
         if "config.json" in files and weights:
             nbytes = sum(file.stat().st_size for file in weights)
-            begun = "it is not fetched completely; `assistant pull` with its name goes on" if BEGUN in files else ""
+            begun = UNFINISHED if BEGUN in files else ""
             found.append(FoundModel(_named(place, at), place.program, at, nbytes, begun))
     return found
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from glob import escape
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from assistant.app.ggufs import SUFFIX, gguf_file, quantisation
+from assistant.base import memory
 from assistant.base.errors import AssistantError
 
 MARK, BEGUN = "model.json", "begun.json"
@@ -93,8 +96,8 @@ class RepoListing:
 
 
 def model_folder(models: Path, repo: str, part: str = "") -> Path:
-    """The folder of a repository's files; `part` names one of several models in it."""
-    return models / "--".join([*repo.split("/"), *([part] if part else [])])
+    """The folder of a repository's files; `part` names one of several models in it. All quantisations share one."""
+    return models / "--".join([*repo.partition(":")[0].split("/"), *([part] if part else [])])
 
 
 def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
@@ -102,6 +105,15 @@ def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
     fetching."""
     listing = read_mark(folder)
     return listing is not None and not missing(listing, folder) and not (wanted and missing(wanted, folder))
+
+
+def is_fetched(models: Path, repo: str) -> bool:
+    """The same for OWNER/NAME or OWNER/NAME:QUANTISATION."""
+    folder, (_, _, wanted) = model_folder(models, repo), repo.partition(":")
+    listing = read_mark(folder)
+    files = listing.files if listing else ()
+    named = not wanted or any(quantisation(file.name) == wanted.upper() for file in files)
+    return named and is_present(folder)
 
 
 def read_mark(folder: Path, mark: str = MARK) -> RepoListing | None:
@@ -168,16 +180,22 @@ WHOLE = RepoPart()
 
 
 def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) -> RepoListing:
-    """List a repository as it is now. Raises HubError."""
+    """List a repository as it is now. Raises HubError.
+
+    repo  OWNER/NAME, or OWNER/NAME:QUANTISATION for one of its GGUF files; without safetensors one is chosen
+    """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
 
+    repo, _, wanted = repo.partition(":")
     try:
         info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True)
     except HFValidationError as error:
         raise HubError(f"{repo!r} is not the name of a repository; they look like Qwen/Qwen3.5-4B") from error
     except Exception as error:
         raise _told(repo, error) from error
+    if part is WHOLE:
+        part = _whole_or_gguf(repo, wanted, {s.rfilename: s.size or 0 for s in info.siblings or ()})
     card: Any = info.card_data or {}
     licence = card.get("license") or "unknown"
     if licence == "other":
@@ -193,6 +211,18 @@ def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) ->
         raise HubError(f"{where} does not contain {', '.join(lacking)}, which is needed; choose another repository")
     link = card.get("license_link") or f"{endpoint or 'https://huggingface.co'}/{repo}"
     return RepoListing(repo, str(info.sha), licence, link, files, part.folder)
+
+
+def _whole_or_gguf(repo: str, wanted: str, sizes: Mapping[str, int]) -> RepoPart:
+    """All of a repository with safetensors; one file of one without, or if a quantisation is `wanted`."""
+    ggufs = any(name.lower().endswith(SUFFIX) for name in sizes)
+    if not wanted and (not ggufs or any(WHOLE.name_of(name) and name.endswith(".safetensors") for name in sizes)):
+        return WHOLE
+    try:
+        chosen = escape(gguf_file(sizes, wanted, memory.available_bytes()))
+    except ValueError as error:
+        raise HubError(f"{repo}: {error}") from error
+    return RepoPart("", (chosen, "LICENSE*", "NOTICE*"), (chosen,))
 
 
 def fetch(

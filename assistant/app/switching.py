@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
+from assistant.app.chosen import SwitchState
 from assistant.app.config import Config
 from assistant.base.errors import AssistantError, PeerError
 from capsules.errors import CapsuleError
@@ -24,20 +25,11 @@ FAILURES = (AssistantError, CapsuleError, LLMError, TTSError, OSError, MemoryErr
 """Raised where models cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchState:
-    """The last switch. `told`: why the model named here could not be opened; then the one before answers."""
-
-    phase: Literal["none", "switching", "done", "failed"] = "none"
-    model: str = ""
-    told: str = ""
-
-
 class Choices:
     """The settings that are to run next. Called on the loop."""
 
-    def __init__(self) -> None:
-        self.state = SwitchState()
+    def __init__(self, state: SwitchState | None = None) -> None:
+        self.state = state or SwitchState()
         self._next: asyncio.Queue[Config] = asyncio.Queue(1)
 
     def choose(self, model: str, config: Config) -> None:
@@ -64,15 +56,16 @@ class Choices:
 async def run_switching(
     config: Config, choices: Choices, opened: Callable[[Config], AbstractAsyncContextManager[T]],
     serve: Callable[[T], None], pause: Callable[[], Awaitable[None]], freed: Callable[[], None],
+    before: Config | None = None,
 ) -> None:  # fmt: skip
     """Keep open what `choices` name, until cancelled.
 
-    serve  what is open may be used from now on
-    pause  it may not any more: return once nobody uses it. Called in the midst of a switch, not at the end
-    freed  it is gone
+    serve   what is open may be used from now on
+    pause   it may not any more: return once nobody uses it. Called in the midst of a switch, not at the end
+    freed   it is gone
+    before  settings to go back to if the first ones cannot be opened
     Raises what opening raises for the first settings, and for those before a switch that failed.
     """
-    before: Config | None = None
     while True:
         running = False
         try:

@@ -6,7 +6,7 @@
   assistant pull ears                better ears for a laptop: Moonshine small streaming, 165 MB
   assistant pull ears-medium         the best ears, for a desktop: 304 MB
   assistant pull ears-small-times    ears that also know when each word was said
-  assistant pull Qwen/Qwen3.5-4B     one repository
+  assistant pull Qwen/Qwen3.5-4B     one repository; of GGUF files one that fits, or OWNER/NAME:Q4_K_M
   assistant pull laptop --prepare    also store the model in the form that a processor uses, so that it starts sooner
 
 Downloaded files are checked against the digests that the hub announced. A licence that restricts use needs your consent
@@ -104,6 +104,9 @@ def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
     from tts_engine.errors import TTSError
     from tts_engine.weights import prepare_weights as prepare_voice
 
+    if not (folder / "config.json").is_file():
+        print(f"{folder.name} is a GGUF file, which is read as it is: nothing was prepared")
+        return True
     try:
         if voice:
             return prepare_voice(folder, dtype, config.digests, print)
@@ -189,6 +192,7 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
     """One bar over the bytes of a model."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+    from assistant.app.ggufs import SUFFIX
     from assistant.app.hub import fetch, is_present, read_mark
 
     mark, name = read_mark(folder), name_of(listing)
@@ -201,7 +205,8 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
         bar = bars.add_task(name, total=listing.bytes)
         fetch(listing, folder, lambda name, n: bars.update(bar, advance=n), endpoint)
         bars.update(bar, completed=listing.bytes, description=f"{name} verified")
-    print(f"{name} is in {folder}")
+    ggufs = [file.name for file in listing.files if file.name.endswith(SUFFIX)]
+    print(f"{name} is in {folder}" + "".join(f"; use it with --llm {folder / file}" for file in ggufs))
 
 
 def profile_cells(profile: Profile) -> tuple[str, str, str, str, str]:

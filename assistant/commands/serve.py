@@ -152,6 +152,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
 
     await asyncio.to_thread(import_module, "assistant.app.chooser")  # beside the first requests
     from assistant.app.chooser import LanguageModels
+    from assistant.app.chosen import kept_choice
     from assistant.app.start import open_talks
     from assistant.app.switching import Choices, run_switching
     from assistant.device.execution import give_back_memory
@@ -162,7 +163,8 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
     play = play_aloud if has_loudspeaker() else None
     if play is None:
         report("there is no loudspeaker here: timers ring only in talks that are open")
-    choices = Choices()
+    first, state = kept_choice(config)
+    choices = Choices(state)
     models, keys = LanguageModels(config, choices), Keys()
 
     @asynccontextmanager
@@ -175,12 +177,15 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
                     await runner.cleanup()
 
     def ready(app: start.App) -> None:
+        if choices.state.phase == "failed":
+            report(f"{choices.state.model} did not load, so {app.models.llm.name} answers: {choices.state.told}")
         models.runs(app.config, app.models.profile)
         starting.ready(replace(context_of(app), models=models, keys=keys))
         announce(url, app)
 
     try:
-        await run_switching(config, choices, opened, ready, partial(pause_talks, runner.app), give_back_memory)
+        pause, before = partial(pause_talks, runner.app), None if first is config else config
+        await run_switching(first, choices, opened, ready, pause, give_back_memory, before)
     finally:
         models.halt_fetch()
 

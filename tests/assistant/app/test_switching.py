@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from assistant.app.chosen import SwitchState
 from assistant.app.config import Config, load_config
 from assistant.app.switching import Choices, run_switching
 from assistant.base.errors import AssistantError, PeerError
@@ -71,6 +72,22 @@ def test_whatever_is_chosen_one_is_open_and_a_failure_goes_back(seed: int) -> No
         keeping.cancel()
         await asyncio.wait([keeping])
         assert house.open == []
+
+    run(story())
+
+
+def test_a_kept_choice_that_does_not_open_gives_way_to_the_settings() -> None:
+    async def story() -> None:
+        house, choices = House(), Choices(SwitchState("switching", "bad"))
+        keeping = asyncio.create_task(
+            run_switching(
+                named("bad"), choices, house.opened, house.served.put_nowait, house.pause, house.freed, FIRST
+            )
+        )
+        assert await house.served.get() == "first"
+        assert choices.state == SwitchState("failed", "bad", "bad does not load")
+        keeping.cancel()
+        await asyncio.wait([keeping])
 
     run(story())
 
