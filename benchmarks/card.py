@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.card_model import CARDS, predictions, table
+from benchmarks.card_model import CARDS, predictions, steps_table, table
 from benchmarks.card_parts import (
     CardBench,
     Row,
@@ -34,6 +34,7 @@ from benchmarks.card_parts import (
     profile,
     voice,
 )
+from benchmarks.card_whole import command, counters, llama, on_card, peer, picture, serve
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,6 @@ def weights(bench: CardBench) -> Iterator[Row]:
         yield {"case": f"checkpoint of {model}", "s": time.monotonic() - began, "path": path.name}
 
 
-def command(bench: CardBench, what: Sequence[str]) -> Iterator[Row]:
-    """Another program; its last line."""
-    began = time.monotonic()
-    done = subprocess.run(what, capture_output=True, text=True, check=False)
-    last = (done.stdout.strip() or done.stderr.strip() or "nothing").splitlines()[-1]
-    yield {"case": " ".join(what[-4:]), "exit": done.returncode, "s": time.monotonic() - began, "told": last}
-
-
 TESTS = [sys.executable, "-m", "pytest", "-q", "-m"]
 KERNELS = "tests/capsules/test_on_a_card.py"
 DTYPES = ("bfloat16", "float8", "int4")
@@ -68,15 +61,21 @@ PARTS = [
     CardPart("weights", 150, weights),
     CardPart("products", 60, products),
     CardPart("kernels", 60, partial(command, what=[*TESTS, "gpu", KERNELS])),
-    CardPart("sanitizer", 60, partial(command, what=["compute-sanitizer", *TESTS, "gpu", KERNELS])),
+    CardPart("sanitizer", 60, partial(on_card, what=["compute-sanitizer", *TESTS, "gpu", KERNELS])),
     *(CardPart(f"llm {dtype}", 60, partial(language, dtype=dtype)) for dtype in DTYPES),
     *(CardPart(f"tts {dtype}", 60, partial(voice, dtype=dtype)) for dtype in DTYPES),
     CardPart("profile", 40, profile),
+    CardPart("ncu", 60, counters),
+    CardPart("picture", 60, picture),
+    CardPart("peer", 60, peer),
+    CardPart("llama.cpp", 120, llama),
     CardPart("memory", 120, memory),
+    CardPart("serve", 150, serve),
     CardPart("laws", 120, partial(command, what=[*TESTS, "gpu", "tests/capsules", "tests/llm_engine/test_laws.py"])),
 ]
-DRY = ("facts", "weights", "products", "llm float32", "tts float32", "profile", "memory")
-"""The models that are shipped are in float32 there."""
+DRY = ("facts", "weights", "products", "sanitizer", "llm float32", "tts float32", "profile", "ncu", "picture", "peer",
+       "llama.cpp", "memory", "serve")  # fmt: skip
+"""The models that are shipped are in float32 there. What is left out is tests, which the suite runs anyway."""
 
 
 def part_of(name: str) -> CardPart:
@@ -155,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/card.jsonl"))
     args = parser.parse_args(arguments)
     if args.predict:
-        print(table())
+        print(f"{table()}\n\n{steps_table()}")
         return 0
     args.folder.mkdir(parents=True, exist_ok=True)
     if args.part:

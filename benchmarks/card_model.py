@@ -44,8 +44,17 @@ H100_EXCESS_MS = {"float8": 1.15, "int4": 1.27}
 """Time of a token's packed products above memory, measured with the old kernel there: waiting for barriers, too."""
 CHUNK_US = 20.0
 """Microseconds of a layer's own work in the chunk kernels, on an H100; other cards by their lanes."""
+OLD_LAUNCH_US = {"token": 4.0, "row": 4.85, "window": 4.9}
+"""A launch of a chunk, a voice's prefill and a codec window in the old form, with its small work: measured on the H100
+in bfloat16, less the weights. Other cards by the price of a launch."""
+PACKED_CHUNK_MS = {
+    "token": {"bfloat16": 0.0, "float8": 4.3, "int4": 2.5}, "row": {"bfloat16": 0.0, "float8": 5.6, "int4": 5.6},
+}  # fmt: skip
+"""Time of a chunk's packed products above memory, measured on the H100 (not for the voice in four bits). No switch
+changes it. Other cards by their lanes: it is arithmetic."""
 CODEC_MS = 0.8
 """Time of a window's convolutions in float32 without matrix units, on an H100: an estimate from their loops."""
+ROWS_OF_FIRST_SOUND = 18
 
 
 def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool) -> float:
@@ -59,30 +68,70 @@ def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool) -> floa
     return products + launches * card.launch_us / 1e3
 
 
-def chunk(card: Card, kind: str, dtype: str, launches: int, layers: int) -> float:
-    """Milliseconds of a chunk of up to 64 rows, with the chunk kernels."""
-    work = layers * CHUNK_US / 1e3 * CARDS[0].lanes / card.lanes
-    return GB_READ[kind][dtype] / card.read_tb_s + launches * card.launch_us / 1e3 + work
+def chunk(card: Card, kind: str, dtype: str, launches: int, layers: int, new: bool) -> float:
+    """Milliseconds of a chunk of up to 64 rows."""
+    share = CARDS[0].lanes / card.lanes
+    price = card.launch_us if new else OLD_LAUNCH_US[kind] * card.launch_us / CARDS[0].launch_us
+    own = layers * CHUNK_US / 1e3 * share if new else 0.0
+    packed = PACKED_CHUNK_MS[kind][dtype] * share
+    return GB_READ[kind][dtype] / card.read_tb_s + launches * price / 1e3 + own + packed
+
+
+def window(card: Card, launches: int, new: bool) -> float:
+    """Milliseconds of the codec's smallest window."""
+    if new:
+        return launches * card.launch_us / 1e3 + CODEC_MS * CARDS[0].lanes / card.lanes
+    return launches * OLD_LAUNCH_US["window"] * card.launch_us / CARDS[0].launch_us / 1e3
 
 
 def predictions(card: Card) -> dict[str, dict[str, float]]:
     """Milliseconds by case and side of the switches."""
     found: dict[str, dict[str, float]] = {}
     for dtype in ("bfloat16", "float8", "int4"):
-        for kind, part, name in (("token", "language model", "token sampled"), ("row", "voice", "row")):
-            sides = {"old": LAUNCHES["proven"][part][name], "new": LAUNCHES["all switches"][part][name]}
-            case = {side: one_row(card, kind, dtype, count, side == "new") for side, count in sides.items()}
-            found[f"{name}, {dtype}"] = case
-        new = LAUNCHES["all switches"]
-        found[f"append 24, {dtype}"] = {"new": chunk(card, "token", dtype, new["language model"]["chunk of 64"], 32)}
-        prefill = chunk(card, "row", dtype, new["voice"]["prefill of a chunk"], 36)
-        window = new["voice"]["window of 21"] * card.launch_us / 1e3 + CODEC_MS * CARDS[0].lanes / card.lanes
-        found[f"first sound exact, {dtype}"] = {"new": 18 * found[f"row, {dtype}"]["new"] + prefill + window}
+        for side, name in (("old", "proven"), ("new", "all switches")):
+            new, llm, tts = side == "new", LAUNCHES[name]["language model"], LAUNCHES[name]["voice"]
+            token = one_row(card, "token", dtype, llm["token sampled"], new)
+            row = one_row(card, "row", dtype, tts["row"], new)
+            cell = chunk(card, "token", dtype, llm["chunk of 64"], 32, new)
+            prefill = chunk(card, "row", dtype, tts["prefill of a chunk"], 36, new)
+            sound = ROWS_OF_FIRST_SOUND * row + prefill + window(card, tts["window of 21"], new)
+            cases = {"token sampled": token, "append 24": cell, "append 256": 4 * cell, "append 1024": 16 * cell,
+                     "row": row, "first sound exact": sound}  # fmt: skip
+            for case, ms in cases.items():
+                found.setdefault(f"{case}, {dtype}", {})[side] = ms
     return found
 
 
+def steps(card: Card, dtype: str) -> list[tuple[str, dict[str, float]]]:
+    """Milliseconds after each switch, in the order in which they were built; those before it stay on."""
+    old, new = (LAUNCHES[name] for name in ("proven", "all switches"))
+    llm, tts = ({"old": old[part], "new": new[part]} for part in ("language model", "voice"))
+    drawn = {side: counts["token sampled"] - counts["token"] for side, counts in llm.items()}
+    made = []
+    for switch, on in (("off", 0), ("PACKED", 1), ("JOINED", 2), ("DRAW", 3), ("CHUNK", 4), ("CODEC", 5)):
+        joined, draw, cells, codec = ("new" if on >= first else "old" for first in (2, 3, 4, 5))
+        row = one_row(card, "row", dtype, tts["new" if on >= 3 else "old"]["row"], on >= 1)
+        cell = chunk(card, "token", dtype, llm[cells]["chunk of 64"], 32, on >= 4)
+        prefill = chunk(card, "row", dtype, tts[cells]["prefill of a chunk"], 36, on >= 4)
+        sound = ROWS_OF_FIRST_SOUND * row + prefill + window(card, tts[codec]["window of 21"], on >= 5)
+        token = one_row(card, "token", dtype, llm[joined]["token"] + drawn[draw], on >= 1)
+        made.append((switch, {"token": token, "append 24": cell, "row": row, "first sound": sound}))
+    return made
+
+
+def steps_table(dtype: str = "float8") -> str:
+    """Markdown: after each switch, token / 24 tokens / first sound on every card. A row's launches count with DRAW."""
+    lines = ["| after | " + " | ".join(card.name for card in CARDS) + " |", "|" + "---|" * (len(CARDS) + 1)]
+    every = [steps(card, dtype) for card in CARDS]
+    for at, (switch, _) in enumerate(every[0]):
+        cells = [" / ".join(f"{one[at][1][case]:.1f}" for case in ("token", "append 24", "first sound"))
+                 for one in every]  # fmt: skip
+        lines.append(f"| {switch} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def table() -> str:
-    """Markdown, a row per case."""
+    """Markdown, a row per case: switches off → on."""
     every = {card.name: predictions(card) for card in CARDS}
     lines = ["| ms | " + " | ".join(every) + " |", "|" + "---|" * (len(every) + 1)]
     for case in every[CARDS[0].name]:

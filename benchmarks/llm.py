@@ -39,6 +39,7 @@ from benchmarks.peers.llama_cpp_peer import LlamaCppPeer
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.transformers_peer import TransformersPeer
 from capsules import Capsule, ExecContext, Role
+from capsules.exec.switches import PROVEN, Switch
 from llm_engine import HybridLLM, LLMConfig, Sampling
 from llm_engine.config import FULL, LINEAR
 from llm_engine.model import init_params
@@ -76,9 +77,12 @@ TARGETS = {
 class Ours:
     """This project's engine behind the same interface. `step` folds at once, as the peers do."""
 
-    def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str, device: str = "cpu") -> None:
+    def __init__(
+        self, path: Path, positions: int, kernels: Path | None, dtype: str, device: str = "cpu",
+        switches: frozenset[Switch] = PROVEN,
+    ) -> None:  # fmt: skip
         self.name = "ours" if kernels or device != "cpu" else "ours, torch"
-        self.ctx = ExecContext(device, kernels)
+        self.ctx = ExecContext(device, kernels, switches=switches)
         self.llm = HybridLLM.load(path, self.ctx, dtype, positions)
         self.llm.set_sampling(Sampling.greedy())
 

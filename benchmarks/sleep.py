@@ -37,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, metavar="N")
     parser.add_argument("--json", type=Path, default=RESULTS / "sleep_cpu.json", metavar="FILE")
+    parser.add_argument("--settle", type=float, default=3, metavar="S", help="seconds before it begins")
     parser.add_argument("serve", nargs="*", default=["--profile", "tiny"], help="after --: instead of --profile tiny")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
@@ -46,7 +47,7 @@ def main() -> None:
         assert server.stdout is not None
         try:
             url = next(line.split()[1] for line in server.stdout if line.startswith("page ")).rstrip("/")
-            rounds = asyncio.run(measure(url, server.pid, args.rounds))
+            rounds = asyncio.run(measure(url, server.pid, args.rounds, args.settle))
         finally:
             server.terminate()
             server.communicate()
@@ -56,18 +57,20 @@ def main() -> None:
     print(json.dumps(middle, indent=1))
 
 
-async def measure(url: str, process: int, count: int) -> list[dict[str, float]]:
+async def measure(url: str, process: int, count: int, settle_s: float) -> list[dict[str, float]]:
     async with aiohttp.ClientSession(url) as http:
         async with http.get("/v1/models") as ready:  # answered once the models are loaded
             await ready.read()
-        return await in_a_talk(http, process, count)
+        return await in_a_talk(http, process, count, settle_s)
 
 
-async def in_a_talk(http: aiohttp.ClientSession, process: int, count: int) -> list[dict[str, float]]:
+async def in_a_talk(
+    http: aiohttp.ClientSession, process: int, count: int, settle_s: float
+) -> list[dict[str, float]]:
     rounds = []
     async with http.ws_connect("/v1/realtime") as wire:
         await first_sound(wire)
-        await asyncio.sleep(3)  # loading's leftovers are released when there was no request for a while
+        await asyncio.sleep(settle_s)  # loading's leftovers are released when there was no request for a while
         for _ in range(count):
             await first_sound(wire)
             found = {"awake: first sound ms": await first_sound(wire), "awake: resident": resident(process)}

@@ -18,6 +18,7 @@ from torch import Tensor
 from capsules.arguments import a_kind
 from capsules.errors import CapsuleMismatch, CapsuleTooLarge, ContractMisuse
 from capsules.exec import Buffer, ExecContext, Prefix, Role, Whole
+from capsules.exec.switches import Switch
 
 _ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
 
@@ -135,7 +136,8 @@ def snapshot(
 ) -> Capsule:
     """Freeze a boundary: one copy of the live bytes, in one allocation on the device. Raises CapsuleTooLarge."""
     buffers = closure(ctx, scope)
-    live = copy_out({buffer.name: buffer.live_view(position) for buffer in buffers}, ctx.bytes)
+    wide = Switch.WIDE in ctx.switches
+    live = copy_out({buffer.name: buffer.live_view(position) for buffer in buffers}, ctx.bytes, wide)
     axes = {buffer.name: buffer.live.axis for buffer in buffers if isinstance(buffer.live, Prefix)}
     return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), live, axes)
 
@@ -152,7 +154,8 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
             f"capsule {capsule.label!r} does not belong to this engine: {difference}. Rebuild it from its "
             f"{len(capsule.tokens)} tokens."
         )
-    _copy_in(capsule, [(b, b.live_view(capsule.position)) for b in closure(ctx, capsule.scope)])
+    targets = [(b, b.live_view(capsule.position)) for b in closure(ctx, capsule.scope)]
+    _copy_in(capsule, targets, Switch.WIDE in ctx.switches)
 
 
 class Recurrent:
@@ -240,9 +243,13 @@ def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches:
         yield branch
 
 
-def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> dict[str, Tensor]:
-    """Copies of all tensors in one allocation, under the same names. `allocate` gives uninitialised bytes.
+def copy_out(
+    live: Mapping[str, Tensor], allocate: Callable[[int], Tensor], wide: bool = False
+) -> dict[str, Tensor]:
+    """Copies of all tensors in one allocation, under the same names.
 
+    allocate  gives uninitialised bytes
+    wide      see `copy_wide`
     Raises CapsuleTooLarge if there is not enough memory.
     """
     sizes = [t.numel() * t.element_size() for t in live.values()]
@@ -252,8 +259,32 @@ def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> d
     flat = _allocated(allocate, starts[-1])
     copies = {}
     for (name, tensor), start, size in zip(live.items(), starts, sizes, strict=False):
-        copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape).copy_(tensor)
+        copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape)
+        if wide:
+            copy_wide(copies[name], tensor)
+        else:
+            copies[name].copy_(tensor)
     return copies
+
+
+def copy_wide(target: Tensor, source: Tensor) -> None:
+    """Copy equal shapes and types in elements of 16 bytes where both lie so, else as they are.
+
+    On a GPU rows of a cache are strided, so a copy takes a thread for each element: two bytes at a time reach 59 % of a
+    plain copy's speed.
+    """
+    wide = [one for one in map(_in_words, (target, source)) if one is not None]
+    if len(wide) == 2:
+        target, source = wide
+    target.copy_(source, non_blocking=True)
+
+
+def _in_words(tensor: Tensor) -> Tensor | None:
+    """The same memory as complex128, the one type of 16 bytes; None if it does not lie so."""
+    per = 16 // tensor.element_size()
+    steps = (*tensor.stride()[:-1], tensor.storage_offset(), tensor.shape[-1] if tensor.dim() else 1)
+    even = tensor.dim() > 0 and tensor.stride(-1) == 1 and not any(step % per for step in steps)
+    return tensor.view(torch.complex128) if even else None
 
 
 def _allocated(allocate: Callable[[int], Tensor], nbytes: int) -> Tensor:
@@ -269,7 +300,9 @@ def _allocated(allocate: Callable[[int], Tensor], nbytes: int) -> Tensor:
 _Part = tuple[str, Tensor | None, Tensor]
 
 
-def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tensor]]) -> None:
+def _copy_in(
+    source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tensor]], wide: bool = False
+) -> None:
     parts = [part for buffer, target in targets for part in _parts(source, buffer, target)]
     for name, held, target in parts:
         if held is None or held.shape != target.shape or held.dtype != target.dtype:
@@ -280,7 +313,10 @@ def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tenso
             )
     for _, held, target in parts:
         assert held is not None
-        target.copy_(held, non_blocking=True)
+        if wide:
+            copy_wide(target, held)
+        else:
+            target.copy_(held, non_blocking=True)
 
 
 def _parts(source: Capsule | Checkpoint, buffer: Buffer, target: Tensor) -> Iterator[_Part]:

@@ -30,7 +30,7 @@ from capsules.errors import CapsuleDamaged
 from capsules.feed import host_bytes
 from capsules.safefile import SafeFile, parse_header
 from capsules.shards import open_files
-from capsules.weights import DTYPES
+from capsules.weights import DTYPES, Target, load
 
 Layout = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 Tell = Callable[[str], None]
@@ -94,19 +94,37 @@ class PreparedWeights:
             self.tell(f"{self.path} was made from other files or written to since; it is made again")
         return kept
 
+    def take_over(self, kept: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> None:
+        """Fill tensors with the stored ones, as `open_kept` gave them. Those on the host become the mapped ones
+        themselves; those on a device are read from the file at the disk's speed."""
+        far = {name: Target(tensor) for name, tensor in held.items() if not maps(tensor.device)}
+        if far:
+            load(self.path, far, skip=(f"{_PADDING}*", *(name for name in held if name not in far)))
+        for name, tensor in held.items():  # the memory that it had was never touched
+            if name not in far:
+                tensor.data = kept[name]
+
     def write_file(self, digest: str, before: object, tensors: Mapping[str, Tensor]) -> None:
         """Store the weights; if that fails, the start continues without a file.
 
-        before  the stamps of the checkpoint's files, taken before they were read
+        before   the stamps of the checkpoint's files, taken before they were read
+        tensors  on any device
         """
         try:
             if stamps(open_files(self.folder)) != before:
                 raise NotPrepared(f"the files in {self.folder} changed while they were read")
-            size = write_prepared(self.path, self.source_facts(digest), tensors)
+            here = {name: tensor.cpu() for name, tensor in tensors.items()}
+            size = write_prepared(self.path, self.source_facts(digest), here)
         except NotPrepared as error:
             self.tell(f"the weights are not kept prepared: {error}")
         else:
-            self.tell(f"{self.path}: {size / 1e9:.2f} GB, mapped from the next start on")
+            way = "mapped" if all(maps(tensor.device) for tensor in tensors.values()) else "read as it is"
+            self.tell(f"{self.path}: {size / 1e9:.2f} GB, {way} from the next start on")
+
+
+def maps(device: torch.device) -> bool:
+    """Whether tensors there can be the file's own pages."""
+    return device.type == "cpu"
 
 
 def open_prepared(path: Path, facts: Mapping[str, str], layout: Layout) -> dict[str, Tensor] | None:

@@ -21,7 +21,7 @@ from capsules.nn.fp8 import Fp8Weight
 from capsules.nn.groups import GROUP
 from capsules.nn.int4 import Int4Weight
 from capsules.nn.panels import PANEL, PanelWeight
-from capsules.prepared import PreparedWeights, Tell
+from capsules.prepared import PreparedWeights, Tell, maps
 from capsules.weights import Progress, Target, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
@@ -112,13 +112,16 @@ def load_weights(
 
 
 def prepare_weights(
-    path: str | Path, dtype: torch.dtype, bits: int | None, eyes: bool, aside: Path | None, tell: Tell
-) -> bool:
-    """Store the weights in the form of a processor's engine, beside the model; `tell` gets a line on the outcome.
+    path: str | Path, dtype: torch.dtype, bits: int | None, eyes: bool, aside: Path | None, tell: Tell,
+    made: str | None = None,
+) -> bool:  # fmt: skip
+    """Store the weights in the form of a processor's engine, or where `made` names one of a GPU's, beside the model;
+    `tell` gets a line on the outcome.
 
     Returns whether such a file exists now, or would not be worth it. Raises as `load_weights` does.
     """
-    loader = _Loader(Path(path), ExecContext("cpu"), "llm", _Form(dtype, False, bits, eyes))
+    form = _Form(dtype, made is not None, bits, eyes, made)
+    loader = _Loader(Path(path), ExecContext("cpu"), "llm", form)
     if not loader.prepared(tell).worth_it:
         return True
     try:
@@ -164,6 +167,7 @@ class _Form:
     def __str__(self) -> str:
         """The form as it appears in the name of a stored file."""
         held = f"int{self.bits}" if self.bits else str(self.dtype).removeprefix("torch.")
+        held = f"gpu-{self.made}" if self.made else held
         return f"{held}-eyes" if self.eyes else held
 
 
@@ -192,14 +196,17 @@ class _Loader:
         prepared = self.prepared(tell)
         keep = self._may_keep() and (keep or prepared.path.exists())
         digest = self.published.digest(aside) if keep else None
-        if digest is not None:
-            self.kept = prepared.open_kept(digest, self._like(wanted))
+        kept = prepared.open_kept(digest, self._like(wanted)) if digest is not None else None
+        if maps(self.ctx.device):
+            self.kept = kept
         made = {part.name: self._place(part) for part in wanted}
         if self.config.rope_stretch:
             stretch = torch.tensor(self.config.rope_stretch, device=self.ctx.device)
             made["stretch"] = self.ctx.adopt(f"{self.scope}.w.stretch", stretch, role=Role.WEIGHT).tensor
         tower = self._place_tower() if self.form.eyes else None
-        if self.kept is None:
+        if kept is not None:
+            prepared.take_over(kept, self.held)  # none where they are mapped
+        else:
             self._read_scales(wanted)
             for part in wanted:
                 self._plan(part, made[part.name])
@@ -207,7 +214,7 @@ class _Loader:
         left_out = self._left_out(tower)
         beside = self.quantised.left_out()
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and not _is_left_out(n, beside))
-        if digest is not None and self.kept is None:
+        if digest is not None and kept is None:
             prepared.write_file(digest, before, self.held)
         digest = digest or self.published.digest(aside)
         model = ModelWeights.gather(self.config, made.__getitem__)
@@ -226,9 +233,9 @@ class _Loader:
     # ------------------------------------------------------------------ stored beside the model
 
     def _may_keep(self) -> bool:
-        """Whether to store a file: for a GPU, weights stream to their place at the disk's speed already."""
-        plain = not self.form.packed and self.form.made is None
-        return bool(self.published.files) and self.ctx.device.type == "cpu" and plain
+        """Whether to store a file: what is not packed while loading streams to a GPU at the disk's speed already."""
+        plain = not self.form.packed and self.ctx.device.type == "cpu"
+        return bool(self.published.files) and (plain or self.form.made is not None)
 
     def _like(self, wanted: tuple[Part, ...]) -> dict[str, Tensor]:
         """Tensors that a file could store, as memory that is never touched."""

@@ -68,6 +68,7 @@ def load_checkpoint(
     aside: Path | None = None,
     tell: Tell = lambda line: None,
     keep: bool = False,
+    kind: str = "",
 ) -> CheckpointFiles:
     """Load a checkpoint directory, or map the file that `prepare_weights` stored for it.
 
@@ -75,20 +76,25 @@ def load_checkpoint(
     aside  folder for the weights' digest if it cannot be stored beside them
     tell   gets a line if a stored file is stale, and on whether it could be made again
     keep   store the loaded weights even if no older file asks for it
+    kind   of the device whose form they get; default: this one's
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
-    backbone = empty_weights(config, device, dtype)
+    kind = kind or device.type
+    backbone = empty_weights(config, device, dtype, kind)
     try:
         codec = _empty_codec(folder, device)
-        before, prepared = stamps(open_files(folder)), _prepared(folder, config, dtype, tell)
-        keep = device.type == "cpu" and (keep or prepared.path.exists())  # a GPU's are streamed to their place
+        before, prepared = stamps(open_files(folder)), _prepared(folder, config, dtype, tell, kind)
+        packs = kind == "cpu" or dtype in (FLOAT8, *BITS)  # others are streamed to a GPU at the disk's speed already
+        keep = packs and (keep or prepared.path.exists())
         digest = known_digest(folder, aside) if keep else None
         held = fused(backbone, config) | codec
         straight = {name: t if t.is_contiguous() else t.t() for name, t in held.items()}
         if digest is not None and (kept := prepared.open_kept(digest, straight)) is not None:
-            for name, tensor in held.items():  # the memory that it had was never touched
-                tensor.data = kept[name] if tensor.is_contiguous() else kept[name].t()
+            prepared.take_over(kept, straight)
+            for name, tensor in held.items():
+                if not tensor.is_contiguous():
+                    tensor.data = straight[name].t()
         else:
             plan: dict[str, Target | list[Target]] = {name: _target(matrix) for name, matrix in named(backbone, config)}
             plan |= {name: Target(tensor) for name, tensor in codec.items()}
@@ -101,24 +107,25 @@ def load_checkpoint(
         raise CheckpointRefused(f"{folder}: {error}") from error
 
 
-def prepare_weights(folder: Path, dtype: str, aside: Path | None, tell: Tell) -> bool:
-    """Store the weights in the form of a processor's engine, beside the voice; `tell` gets a line on the outcome.
+def prepare_weights(folder: Path, dtype: str, aside: Path | None, tell: Tell, device: str = "cpu") -> bool:
+    """Store the weights in the form of an engine's on that device, beside the voice; `tell` gets a line on the outcome.
 
     Returns whether such a file exists now, or would not be worth it. Raises as `load_checkpoint` does.
     """
     config = load_config(folder)
-    prepared = _prepared(folder, config, dtype, tell)
+    prepared = _prepared(folder, config, dtype, tell, device)
     try:
         if not prepared.worth_it:
             return True
     except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
-    load_checkpoint(folder, config, torch.device("cpu"), dtype, None, aside, tell, keep=True)
+    load_checkpoint(folder, config, torch.device("cpu"), dtype, None, aside, tell, keep=True, kind=device)
     return prepared.path.exists()
 
 
-def _prepared(folder: Path, config: TTSConfig, dtype: str, tell: Tell) -> PreparedWeights:
-    return PreparedWeights(folder, dtype, _LAYOUT, repr(config), tell)
+def _prepared(folder: Path, config: TTSConfig, dtype: str, tell: Tell, kind: str) -> PreparedWeights:
+    form = dtype if kind == "cpu" else f"gpu-{dtype}"
+    return PreparedWeights(folder, form, _LAYOUT, repr(config), tell)
 
 
 def load_codec_tensors(folder: Path, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:

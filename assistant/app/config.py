@@ -156,6 +156,11 @@ class Config:
         return "auto" if self.uses("kernels") else "torch"
 
     @property
+    def untried(self) -> bool:
+        """Whether a GPU takes every new kernel, see `capsules.exec.switches`, or only those that a card has proven."""
+        return not self.uses("caution")
+
+    @property
     def models(self) -> Path:
         return self.home / "models"
 

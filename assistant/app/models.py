@@ -120,7 +120,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
     hearing = hearing or begin_hearing(config, profile, stack, report)
-    placed = _placement(config, profile, bool(free))
+    placed = placement(config, profile, bool(free))
     contexts = [_context(config, profile, hearing, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
     budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
@@ -180,8 +180,8 @@ def look_again(config: Config, report: Report) -> tuple[FirstLook, HybridLLM]:
         raise SettingError(f"{config.origin('llm')}: the language model runs at {config.llm}; only files are checked")
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
     path = local_path(config, "llm", profile.llm)
-    device = _placement(config, profile, bool(gpu_free_bytes())).llm
-    ctx = open_context(device, config.threads, config.kernels, config.compiled, config.recordings)
+    device = placement(config, profile, bool(gpu_free_bytes())).llm
+    ctx = open_context(device, config.threads, config.kernels, config.compiled, config.recordings, config.untried)
     report(f"loading the language model from {path}")
     engine = load_engine(replace(config, without=(*config.without, "vision")), profile, ctx, Plan("", 0), report)
     return first_look(engine, path, config.digests, report, narrow=small_mind(path) is not None, again=True), engine
@@ -219,7 +219,7 @@ def pace_of(ms: float) -> str:
 # -------------------------------------------------------------------- contexts, deployments, the GPU's plan
 
 
-def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
+def placement(config: Config, profile: Profile, gpu: bool) -> Placement:
     """A model on a server needs no device: it is told the other's."""
     asked = AskedDevices(config.device, config.llm_device, config.tts_device)
     placed = place(asked, gpu=gpu, wants_gpu=bool(profile.gpu_bytes), large_voice=bool(profile.tts))
@@ -254,7 +254,7 @@ def _context(
 ) -> ExecContext:
     small = (placed.llm != CPU or hearing.mind is not None) and (placed.tts != CPU or not profile.tts)
     threads = config.threads or (1 if small else 0)  # two threads over the shipped models' matrices lose time
-    ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings)
+    ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings, config.untried)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
         report("compiling C++ kernels for this processor: once, some ten seconds")
     return ctx

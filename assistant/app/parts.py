@@ -5,4 +5,5 @@ PARTS = {
     "candidates": "replies begun before you have finished",
     "echo": "removal of our own voice from the microphone",
     "kernels": "compiled code for the processor",
+    "caution": "a restriction of GPUs to kernels that a card has proven",
 }

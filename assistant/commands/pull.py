@@ -7,7 +7,7 @@
   assistant pull ears-medium         the best ears, for a desktop: 304 MB
   assistant pull ears-small-times    ears that also know when each word was said
   assistant pull Qwen/Qwen3.5-4B     one repository; of GGUF files one that fits, or OWNER/NAME:Q4_K_M
-  assistant pull laptop --prepare    also store the model in the form that a processor uses, so that it starts sooner
+  assistant pull laptop --prepare    also store the model in the form that is used here, so that it starts sooner
 
 Downloaded files are checked against the digests that the hub announced. A licence that restricts use needs your consent
 first.
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", metavar="PROFILE|ears|REPO",
                         help="profiles (laptop, desk, …), ears, or repositories (OWNER/NAME)")  # fmt: skip
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
-    parser.add_argument("--prepare", action="store_true", help="also store models in the form that a processor uses "
-                        "(the size is printed), so that later starts are faster")  # fmt: skip
+    parser.add_argument("--prepare", action="store_true", help="also store models in the form that processor or GPU "
+                        "use here (the size is printed), so that later starts are faster")  # fmt: skip
     parser.add_argument("--endpoint", metavar="URL", help="fetch from another hub than huggingface.co")
 
 
@@ -77,29 +77,33 @@ def run(args: argparse.Namespace) -> int:
     voices = {profile.tts for profile in PROFILES.values()}
     wanted = [(repo, repo in voices) for repo in repos_of(args.what)] if args.prepare else []
     made = [
-        prepare(config, model_folder(models, repo), held_as(config, args.what, repo, voice), voice)
+        prepare(config, model_folder(models, repo), *held_as(config, args.what, repo, voice), voice)
         for repo, voice in wanted
     ]
     return 0 if all(made) else 1
 
 
-def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
-    """The dtype of a model on a processor: the settings', else that of the profile that was named, or bfloat16."""
+def held_as(config: Config, names: list[str], repo: str, voice: bool) -> tuple[str, str]:
+    """The dtype of a model and the device that it will run on: those of the settings, else of the profile that was
+    named, or bfloat16."""
     from assistant.app.config import PROFILES, Profile
-    from assistant.app.models import llm_dtype, voice_dtype
-    from assistant.device.device_choice import CPU
+    from assistant.app.models import llm_dtype, placement, voice_dtype
+    from assistant.commands.doctor import free_gpu_bytes
 
     alone = Profile("", "" if voice else repo, repo if voice else "", "bfloat16", 0)
     named = (PROFILES[name] for name in names if name in PROFILES)
     profile = next((profile for profile in named if repo in profile.repositories), alone)
-    return voice_dtype(config, profile, CPU) if voice else llm_dtype(config.llm_dtype or profile.dtype, CPU)
+    placed = placement(config, profile, bool(free_gpu_bytes()))
+    if voice:
+        return voice_dtype(config, profile, placed.tts), placed.tts
+    return llm_dtype(config.llm_dtype or profile.dtype, placed.llm), placed.llm
 
 
-def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
-    """Store a model in the form that a processor uses."""
+def prepare(config: Config, folder: Path, dtype: str, device: str, voice: bool) -> bool:
+    """Store a model in the form that a device's engine uses."""
     from capsules.nn.panels import BITS
     from llm_engine.errors import LLMError
-    from llm_engine.options import DTYPES
+    from llm_engine.options import DTYPES, MADE
     from llm_engine.weights import prepare_weights
     from tts_engine.errors import TTSError
     from tts_engine.weights import prepare_weights as prepare_voice
@@ -107,10 +111,14 @@ def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
     if not (folder / "config.json").is_file():
         print(f"{folder.name} is a GGUF file, which is read as it is: nothing was prepared")
         return True
+    eyes, aside, made = config.uses("vision"), config.digests, MADE.get(dtype) if device != "cpu" else None
+    if device != "cpu" and dtype not in MADE:
+        print(f"{folder}: {dtype} is read straight onto a GPU; preparing it would gain nothing")
+        return True
     try:
         if voice:
-            return prepare_voice(folder, dtype, config.digests, print)
-        return prepare_weights(folder, DTYPES[dtype], BITS.get(dtype), config.uses("vision"), config.digests, print)
+            return prepare_voice(folder, dtype, aside, print, device)
+        return prepare_weights(folder, DTYPES[dtype], None if made else BITS.get(dtype), eyes, aside, print, made)
     except (LLMError, TTSError) as error:
         raise AssistantError(f"the model was not prepared: {error}") from error
 

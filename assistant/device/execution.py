@@ -16,19 +16,22 @@ from assistant.base.errors import AssistantError
 from capsules import ExecContext
 from capsules.errors import CompileError
 from capsules.exec.cuda import unusable
+from capsules.exec.switches import ALL, PROVEN
 
 T = TypeVar("T")
 DRIVER_PLACES = (Path("/dev/nvidiactl"), Path("/usr/lib/wsl/lib/libcuda.so.1"))  # Linux itself; Linux under Windows
 
 
 def open_context(
-    device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None, recordings: Path | None = None
-) -> ExecContext:
+    device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None, recordings: Path | None = None,
+    untried: bool = False,
+) -> ExecContext:  # fmt: skip
     """The process's one context. `device` auto: a GPU if there is one.
 
     kernels     on a processor: torch; or auto, compiled into `folder` if this machine is of the kind that they were
                 measured on (Linux on x86-64) and has a compiler
     recordings  on a processor: the folder that stores recorded steps for the next start
+    untried     on a GPU: every switch is on, not only those that a card has proven
     Raises AssistantError if the requested device is missing.
     """
     trouble = "" if device == "cpu" else unusable()
@@ -38,7 +41,7 @@ def open_context(
     if threads:
         torch.set_num_threads(threads)
     if device != "cpu" and not trouble:
-        return ExecContext("cuda")
+        return ExecContext("cuda", switches=ALL if untried else PROVEN)
     measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
     if kernels == "auto" and measured:
         with suppress(CompileError):

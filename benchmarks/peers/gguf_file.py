@@ -36,7 +36,7 @@ Encode = Callable[[Tensor, Any], Any]
 
 
 def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16", encode: Encode | None = None) -> None:
-    """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save.
+    """checkpoint: a directory with config.json and safetensors, names as in a text-only save.
 
     kind    of the matrices: BF16, Q8_0, Q4_0 and so on; with Q4_0 the embedding is Q8_0, as ours also keeps eight bits.
             The delta rule's gates and what routes to experts stay BF16
@@ -47,7 +47,9 @@ def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16", encode: Encod
     config = LLMConfig.read(checkpoint)
     writer = gguf.GGUFWriter(str(target), "qwen35moe" if config.num_experts else "qwen35")
     _metadata(writer, config)
-    for name, tensor in _stacked(load_file(checkpoint / "model.safetensors"), config).items():
+    files = sorted(checkpoint.glob("*.safetensors"))
+    tensors = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    for name, tensor in _stacked(tensors, config).items():
         new, value = _convert(name, tensor, config)
         if value.dim() > 1 and value.dtype == torch.bfloat16 and "conv1d" not in new:
             form = "Q8_0" if kind == "Q4_0" and new in ("token_embd.weight", "output.weight") else kind

@@ -2,11 +2,11 @@
 
 import os
 import shutil
+import sys
 import sysconfig
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from capsules.exec.errors import CaptureError, ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
 
+LEAST_DRIVERS = {"12": 525, "13": 580}
+"""The oldest driver that a CUDA runtime takes, by its major version. CUDA release notes, minor versions."""
 LEAST_CAPABILITY = (8, 0)  # Ampere: matrix units for bfloat16, and what Triton compiles for
 
 
@@ -52,7 +54,7 @@ class CudaBackend:
 
     def describe(self) -> str:
         """Names Triton, whose kernels differ from torch's own in the order of sums."""
-        kernels = "none" if kernel_trouble() else version("triton")
+        kernels = "none" if kernel_trouble() else _triton_version()
         return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__} triton {kernels}"
 
     def new_stream(self, name: str, priority: int) -> Stream:
@@ -91,13 +93,17 @@ def unusable() -> str:
     """Why this process cannot use a GPU, and what to do about it; empty if it can."""
     plain = torch.__version__.partition("+")[0]
     if torch.version.cuda is None:
+        if sys.platform == "win32":  # the plain command would install the same build again
+            return "this torch is built without CUDA, the default on Windows; pytorch.org names the command for CUDA"
         return f"this torch is built without CUDA; install one with it: pip install --force-reinstall torch=={plain}"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         there = torch.cuda.is_available()
     if not there:
         why = str(told[-1].message).partition("(Triggered")[0].strip() if told else "no NVIDIA driver answers"
-        return f"{why}. Install or update the NVIDIA driver; this torch needs one for CUDA {torch.version.cuda}"
+        least = LEAST_DRIVERS.get(torch.version.cuda.partition(".")[0])
+        wanted = f"{least} or newer, for CUDA {torch.version.cuda}" if least else f"one for CUDA {torch.version.cuda}"
+        return f"{why}. Install or update the NVIDIA driver; this torch needs {wanted}"
     found = torch.cuda.get_device_capability()
     if found < LEAST_CAPABILITY:
         name, has, needs = torch.cuda.get_device_name(), ".".join(map(str, found)), ".".join(map(str, LEAST_CAPABILITY))
@@ -110,10 +116,17 @@ def kernel_trouble() -> str:
     if find_spec("triton") is None:
         return "Triton is missing; it comes with the CUDA build of torch on Linux"
     if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
-        return "Triton needs a C compiler: apt install gcc, or set CC"
+        return "Triton needs a C compiler: install gcc (apt install gcc, dnf install gcc), or set CC"
     if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
-        return "Triton needs Python's headers: apt install python3-dev"
+        return "Triton needs Python's headers: apt install python3-dev, dnf install python3-devel"
     return ""
+
+
+def _triton_version() -> str:
+    """From the module itself: its package has other names on other systems."""
+    import triton
+
+    return str(triton.__version__)
 
 
 def _exact() -> None:

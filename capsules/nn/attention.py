@@ -49,7 +49,7 @@ class Heads:
     @property
     def joinable(self) -> bool:
         """Whether the kernels of a whole attention take these heads."""
-        return self.q_norm is not None and self.size >= 16 and self.size.bit_count() == 1
+        return self.size >= 16 and self.size.bit_count() == 1
 
     def turned(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys after norm, if there is one, and rotary."""

@@ -20,7 +20,8 @@ from capsules.nn.kernels.residual import launch_add_norm
 from tests.capsules.interpreted_kernels import draw, on_device, ratio, whole
 from tests.capsules.interpreted_packed_row import gated
 
-SHAPES = ((4, 2, 32, True), (6, 2, 16, False), (4, 1, 64, True))  # query heads, key heads, size, gated
+SHAPES = ((4, 2, 32, True, True), (6, 2, 16, False, True), (4, 1, 64, True, True), (6, 3, 32, False, False))
+"""Query heads, key heads, size, gated, with norms."""
 
 
 def residual(found: dict[str, float], kind: str, dtype: torch.dtype) -> None:
@@ -38,12 +39,13 @@ def residual(found: dict[str, float], kind: str, dtype: torch.dtype) -> None:
 
 def cached(found: dict[str, float], kind: str, dtype: torch.dtype) -> None:
     """A cache of 90 rows, of which those before `at` are known; the rest must not be read."""
-    for heads, groups, size, opened in SHAPES:
+    for heads, groups, size, opened, normed in SHAPES:
         for rows, at in ((1, 0), (1, 70), (3, 31), (17, 0), (40, 45)):
             width = ((2 if opened else 1) * heads + 2 * groups) * size
             qkv = draw(rows, width, dtype=dtype)
-            layout = Heads(heads, groups, size, draw(size), draw(size), 1e-6, opened)
-            cos, sin = rope_table(torch.arange(at, at + rows), size // 2, 1e4)
+            norms = (draw(size), draw(size)) if normed else (None, None)
+            layout = Heads(heads, groups, size, *norms, 1e-6, opened)
+            cos, sin = rope_table(torch.arange(at, at + rows), size // 2 if normed else size, 1e4)
             first, case = torch.tensor([at]), f"{kind} {rows} rows at {at}, {heads}/{groups} of {size}"
             known = Cache(*draw(2, 90, groups, size, dtype=dtype), 90)
             mine = replace(known, keys=known.keys.clone(), values=known.values.clone())

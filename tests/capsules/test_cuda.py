@@ -20,7 +20,10 @@ from tests.fakes.cuda import fake_cuda
 def test_a_torch_without_cuda_names_the_one_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.setattr(torch, "__version__", "2.13.0+cpu")
+    monkeypatch.setattr("capsules.exec.cuda.sys.platform", "linux")
     assert unusable().endswith("pip install --force-reinstall torch==2.13.0")
+    monkeypatch.setattr("capsules.exec.cuda.sys.platform", "win32")
+    assert "pytorch.org" in unusable() and "reinstall" not in unusable(), "pip would fetch the same build again"
 
 
 def test_an_old_driver_is_told_in_torchs_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +35,7 @@ def test_an_old_driver_is_told_in_torchs_own_words(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.cuda, "is_available", absent)
     told = unusable()
     assert told.startswith("The NVIDIA driver is too old (found version 11040).")
-    assert "Triggered" not in told and told.endswith("needs one for CUDA 13.0")
+    assert "Triggered" not in told and told.endswith("needs 580 or newer, for CUDA 13.0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert unusable().startswith("no NVIDIA driver answers")
 
@@ -41,7 +44,7 @@ def test_what_triton_lacks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("CC", "cc")
     monkeypatch.setattr("capsules.exec.cuda.find_spec", lambda name: object())
     monkeypatch.setattr("capsules.exec.cuda.sysconfig.get_paths", lambda: {"include": str(tmp_path)})
-    assert kernel_trouble().endswith("apt install python3-dev")
+    assert kernel_trouble().endswith("apt install python3-dev, dnf install python3-devel")
     (tmp_path / "Python.h").touch()
     assert kernel_trouble() == ""
     monkeypatch.delenv("CC")

@@ -11,14 +11,15 @@ from tests.capsules.test_kernels import given, long, wide
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
 
-def cached(rows: int, heads: int, groups: int, size: int, gated: bool) -> None:
+def cached(rows: int, heads: int, groups: int, size: int, gated: bool, normed: bool = True) -> None:
     from capsules.nn.kernels.attention import launch_decode_attention
     from capsules.nn.kernels.chunk_attention import launch_chunk_attention
     from capsules.nn.kernels.heads import launch_heads
 
     qkv, cache = given(rows, ((2 if gated else 1) * heads + 2 * groups) * size), given(4352, groups, size)
     turn = wide(rows, 64 if gated else size)
-    q = launch_heads(qkv, heads, wide(size), wide(size), 1e-6, turn, turn, long(1), cache, cache)
+    norms = (wide(size), wide(size)) if normed else (None, None)
+    q = launch_heads(qkv, heads, *norms, 1e-6, turn, turn, long(1), cache, cache)
     gate = given(rows, heads, 2 * size)[..., size:] if gated else None
     if rows == 1:
         launch_decode_attention(q[0], cache, cache, long(1), size**-0.5, None if gate is None else gate[0])
@@ -65,6 +66,8 @@ LAUNCHES: dict[str, Callable[[], None]] = {
     "a chunk of the 27B": lambda: cached(24, 24, 4, 256, True),
     "a row of the voice": lambda: cached(1, 32, 8, 128, False),
     "a chunk of the voice": lambda: cached(256, 32, 8, 128, False),
+    "a token of a plain decoder": lambda: cached(1, 32, 8, 128, False, normed=False),
+    "a chunk of a plain decoder": lambda: cached(64, 32, 8, 64, False, normed=False),
     "a draw of words": lambda: drawn(1, 1024),
     "a draw of codes": lambda: drawn(8, 128),
     "penalties": penalties,
@@ -78,7 +81,7 @@ LAUNCHES: dict[str, Callable[[], None]] = {
 @pytest.mark.slow
 def test_each_equals_what_it_stands_for_in_the_interpreter() -> None:
     found = interpreted("tests.capsules.interpreted_joined")
-    assert len(found) == 133 and found.pop("draws") == -150
+    assert len(found) == 169 and found.pop("draws") == -150
     exact = ("capacity", "values", "differ", "penalties")
     for case, error in found.items():
         most = 0.0 if case.endswith(exact) else 2e-2 if "bfloat16" in case else 3e-6  # cut off three times in a row

@@ -1,9 +1,12 @@
 """The capsule laws of the design on a small hybrid model: equal, never similar."""
 
+import math
+
 import pytest
 import torch
 
 from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, Prefix, Role, ShapeKey, fork, restore, snapshot
+from capsules.capsule import copy_out, copy_wide
 from capsules.errors import BufferMisuse, CapsuleMismatch
 from tests.capsules.toy import BACKENDS, ToyHybrid, ToySampling, poison_dead, scramble
 
@@ -175,3 +178,23 @@ def test_an_episode_of_a_diffusion_policy_resets_byte_for_byte(backend: str) -> 
 def test_a_prefix_must_name_an_axis(ctx: ExecContext) -> None:
     with pytest.raises(BufferMisuse, match=r"axes 0\.\.0"):
         ctx.buffer("x.kv", [4], torch.float32, role=Role.STATE, live=Prefix(1))
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((2, 2, 40, 3, 16), 7), ((2, 2, 40, 3, 5), 7), ((3, 24), 24), ((1,), 1), ((4, 10, 16), 9)]
+)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool, torch.uint8])
+def test_wide_copies_move_the_same_bits(shape: tuple[int, ...], rows: int, dtype: torch.dtype) -> None:
+    """Any bits, those of no number too; rows of a cache on one side, close together on the other."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    noise = torch.randint(0, 2 if dtype == torch.bool else 256, (nbytes,), dtype=torch.uint8)
+    cache = noise.view(dtype).view(shape)
+    axis = len(shape) - 3 if len(shape) > 2 else 0
+    rows = min(rows, shape[axis])
+    live = cache.narrow(axis, 0, rows)
+    copies = copy_out({"live": live}, lambda count: torch.empty(count, dtype=torch.uint8), wide=True)
+    back = torch.zeros_like(cache)
+    copy_wide(back.narrow(axis, 0, rows), copies["live"])
+    as_bytes = [one.contiguous().view(torch.uint8) for one in (live, copies["live"], back.narrow(axis, 0, rows))]
+    assert torch.equal(as_bytes[0], as_bytes[1]) and torch.equal(as_bytes[0], as_bytes[2])
+    assert not back.narrow(axis, rows, shape[axis] - rows).any()

@@ -20,11 +20,13 @@ from capsules import ExecContext, Role, prepared
 from capsules.exec import away
 from capsules.exec.away import Away
 from capsules.exec.buffer import storage_key
+from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.int4 import Int4Weight
 from capsules.nn.panels import BITS
 from capsules.prepared import NotPrepared, write_prepared
-from llm_engine import HybridLLM, published
+from llm_engine import HybridLLM, published, weights
 from llm_engine.options import DTYPES
-from llm_engine.weights import prepare_weights
+from llm_engine.weights import load_weights, prepare_weights
 from tests.capsules.toy import own_pages
 
 FILE = "weights.float32.prepared"
@@ -110,6 +112,41 @@ def test_a_prepared_model_that_slept_goes_on_and_is_still_mapped(
     for buffer in ctx.buffers(role=Role.WEIGHT):
         assert torch.equal(buffer.tensor, weights_there[buffer.name]), buffer.name
         assert own_pages(buffer.tensor.data_ptr()) == 0
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "read as on a device"])
+@pytest.mark.parametrize("made", ["fp8", "int4"])
+def test_a_gpus_form_is_packed_once(
+    model: Path, made: str, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a processor, which packs the same values; a device's own tensors are filled from the file."""
+    monkeypatch.setattr(prepared, "maps", lambda device: mapped)
+    monkeypatch.setattr(weights, "maps", lambda device: mapped)
+    told: list[str] = []
+
+    def load() -> tuple[ExecContext, weights.LoadedWeights]:
+        ctx = ExecContext("cpu")
+        packed = {"packed": True, "made": made, "eyes": True, "tell": told.append}
+        return ctx, load_weights(model, ctx, torch.bfloat16, **packed)
+
+    plain, loaded = load()
+    assert not told and not list(model.glob("*.prepared"))
+    assert prepare_weights(model, torch.bfloat16, None, True, None, told.append, made)
+    assert [path.name for path in model.glob("*.prepared")] == [f"weights.gpu-{made}-eyes.prepared"]
+    assert ("mapped from" if mapped else "read as it is from") in told.pop()
+
+    def packing(*_: object) -> None:
+        raise AssertionError("a second start packs nothing and reads no published tensor")
+
+    monkeypatch.setattr(published, "load", packing)
+    for kind in (Fp8Weight, Int4Weight):
+        monkeypatch.setattr(kind, "fill", packing)
+    again, found = load()
+    assert not told and found.digest == loaded.digest and found.skipped == loaded.skipped
+    for one, two in zip(plain.buffers(role=Role.WEIGHT), again.buffers(role=Role.WEIGHT), strict=True):
+        assert one.name == two.name and one.tensor.stride() == two.tensor.stride()
+        assert torch.equal(one.tensor.view(torch.uint8), two.tensor.view(torch.uint8)), one.name
+    assert any(two.tensor.dtype in (torch.int32, torch.float8_e4m3fn) for two in again.buffers())
 
 
 def test_it_is_a_safetensors_file_like_any_other(model: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import card
-from benchmarks.card_model import CARDS, predictions
+from benchmarks.card_model import CARDS, predictions, steps, steps_table, table
 from benchmarks.card_parts import CardBench
+from benchmarks.card_whole import command, counted, llama_rows
 
 
 @pytest.mark.slow
@@ -49,3 +50,41 @@ def test_the_new_side_is_predicted_faster_on_every_card() -> None:
     for one in CARDS:
         for case, sides in predictions(one).items():
             assert sides["new"] < sides.get("old", float("inf")), f"{one.name}: {case}"
+
+
+def test_the_page_shows_what_the_arithmetic_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gpu-path.md").read_text("utf-8")
+    assert table() in page and steps_table() in page, "python -m benchmarks.card --predict"
+    for one in CARDS:
+        last, whole = steps(one, "int4")[-1][1], predictions(one)
+        assert last["token"] == whole["token sampled, int4"]["new"]
+        assert last["first sound"] == whole["first sound exact, int4"]["new"]
+
+
+def test_arithmetic_without_switches_gives_what_the_h100_measured() -> None:
+    measured = {
+        "append 24, bfloat16": 12.3, "append 24, float8": 15.4, "append 24, int4": 12.9, "append 256, bfloat16": 49.8,
+        "row, bfloat16": 3.95, "row, float8": 3.96, "first sound exact, bfloat16": 82.7,
+        "first sound exact, float8": 86.4,
+    }  # fmt: skip
+    found = predictions(CARDS[0])
+    for case, ms in measured.items():
+        assert abs(found[case]["old"] / ms - 1) < 0.04, case
+
+
+def test_reports_of_other_programs_become_rows(tmp_path: Path) -> None:
+    told = json.dumps([{"n_prompt": 24, "n_gen": 0, "avg_ns": 5e6}, {"n_prompt": 0, "n_gen": 64, "avg_ns": 64e6}])
+    assert list(llama_rows("Q4_0", told)) == [
+        {"case": "llama.cpp Q4_0: append 24", "ms": 5.0}, {"case": "llama.cpp Q4_0: token", "ms": 1.0}
+    ]  # fmt: skip
+    names = ("ID", "Kernel Name", "gpu__time_duration.sum", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+             "sm__throughput.avg.pct_of_peak_sustained_elapsed")  # fmt: skip
+    lines = [names, ("", "", "us", "%", "%"), ("0", "heads", "2.0", "5", "9"), ("1", "gemv", "1,007.5", "91.0", "30"),
+             ("2", "gemv", "1,009.5", "93.0", "40")]  # fmt: skip
+    text = "==PROF== Connected\n" + "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines)
+    first, second = counted(text)
+    assert first == {"case": "ncu gemv", "launches": 2, "all_us": 2017.0, "us": 1008.5, "memory_percent": 92.0,
+                     "units_percent": 35.0}  # fmt: skip
+    assert second["case"] == "ncu heads"
+    [row] = command(CardBench("cpu", tmp_path), ["no-such-program", "x"])
+    assert row["told"] == "no-such-program is not on this machine"

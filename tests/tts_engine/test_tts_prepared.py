@@ -16,7 +16,8 @@ from torch import Tensor
 
 from capsules import ExecContext, Role, prepared
 from tts_engine import HiggsTTS, VoiceSampling, weights
-from tts_engine.weights import prepare_weights
+from tts_engine.config import load_config
+from tts_engine.weights import fused, load_checkpoint, prepare_weights
 
 
 @pytest.fixture
@@ -69,6 +70,38 @@ def test_a_prepared_voice_is_the_same_voice(voice: Path, dtype: str, monkeypatch
     assert torch.equal(again.codes("Good morning.", sampling=VoiceSampling(seed=1), max_rows=24), codes)
     assert torch.equal(again.decode(codes), sound)
     assert all(tensor.data_ptr() % 64 == 0 for name, tensor in held(mapped).items() if ".w." in name)
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "read as on a device"])
+@pytest.mark.parametrize("dtype", ["float8", "int4"])
+def test_a_gpus_form_of_a_voice_is_packed_once(
+    voice: Path, dtype: str, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "maps", lambda device: mapped)
+    told: list[str] = []
+    config, place = load_config(voice), torch.device("cpu")
+
+    def load() -> weights.CheckpointFiles:
+        return load_checkpoint(voice, config, place, dtype, tell=told.append, kind="cuda")
+
+    plain = load()
+    assert not told and not list(voice.glob("*.prepared"))
+    assert prepare_weights(voice, dtype, None, told.append, "cuda")
+    assert [path.name for path in voice.glob("*.prepared")] == [f"weights.gpu-{dtype}.prepared"]
+    told.clear()
+
+    def packing(*_: object) -> None:
+        raise AssertionError("a second start packs nothing and reads no published tensor")
+
+    monkeypatch.setattr(weights, "load", packing)
+    again = load()
+    assert not told and again.digest == plain.digest
+    one, two = (fused(files.backbone, config) | dict(files.codec) for files in (plain, again))
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        assert tensor.stride() == two[name].stride()
+        assert torch.equal(tensor.contiguous().view(torch.uint8), two[name].contiguous().view(torch.uint8)), name
+
 
 
 def change_weights(voice: Path) -> None:

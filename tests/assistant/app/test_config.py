@@ -30,7 +30,7 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
      ("port = 65536", "port must be a whole number from 0 to 65535, not 65536"),
      ("threads = -1", "from 0 to 1024, not -1"), ('profile = "huge"', "profile must be one of auto, tiny"),
      ("prot = 1", "prot is not a setting; did you mean port?"), ("zzz = 1", "not a setting; there is profile, llm"),
-     ('without = "eyes"', "without must be one of vision, candidates, echo, kernels, not 'eyes'"),
+     ('without = "eyes"', "without must be one of vision, candidates, echo, kernels, caution, not 'eyes'"),
      ("port = [", "cannot be read")],
 )  # fmt: skip
 def test_wrong_settings_are_refused_with_their_origin(tmp_path, text, words):
@@ -119,7 +119,7 @@ def test_parts_may_be_left_out(tmp_path):
     whole = load_config(model_flags(parser.parse_args([])), environment)
     assert all(whole.uses(part) for part in PARTS) and (whole.eyes, whole.kernels) == ("auto", "auto")
     some = load_config(model_flags(parser.parse_args(["--without", "vision, echo"])), environment)
-    assert [part for part in PARTS if some.uses(part)] == ["candidates", "kernels"]
+    assert [part for part in PARTS if some.uses(part)] == ["candidates", "kernels", "caution"]
     assert (some.eyes, some.kernels) == ("off", "auto")
     assert load_config({}, environment | {"ASSISTANT_WITHOUT": "kernels"}).kernels == "torch"
 

@@ -10,11 +10,11 @@ from assistant.app.models import (
     MIB,
     ON_GPU,
     PARTS,
-    _placement,
     capsule_budgets,
     llm_dtype,
     memory_for_capsules,
     pace_of,
+    placement,
     voice_dtype,
 )
 from assistant.app.places import shipped
@@ -45,7 +45,7 @@ def test_a_model_on_a_server_takes_no_device() -> None:
         ({}, ("cuda", "cpu")), ({"llm": there}, ("cpu",)), ({"tts": there}, ("cuda",)),
         ({"llm_device": "cpu"}, ("cpu",)), ({"tts_device": "cuda"}, ("cuda",)), ({"device": "cuda"}, ("cuda",)),
     ):  # fmt: skip
-        assert _placement(load_config(flags, {}), PROFILES["desk-8"], gpu=True).devices == devices
+        assert placement(load_config(flags, {}), PROFILES["desk-8"], gpu=True).devices == devices
 
 
 def test_the_voice_has_a_dtype_of_its_own() -> None:

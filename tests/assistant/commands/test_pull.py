@@ -130,7 +130,8 @@ def test_ears_need_consent_where_their_licence_restricts(with_ears, home, capsys
 def test_prepare_is_for_models_that_were_named(hub, home, capsys, monkeypatch):
     asked = []
 
-    def prepare(folder, dtype, bits, eyes, aside, tell):
+    def prepare(folder, dtype, bits, eyes, aside, tell, made):
+        assert made is None
         asked.append((folder, dtype, bits, eyes))
         return len(asked) == 1
 
@@ -156,6 +157,26 @@ def test_a_voice_is_prepared_as_a_processor_holds_it(with_ears, home, monkeypatc
     monkeypatch.setenv("ASSISTANT_DTYPE", "int4,int4")
     assert main(pulled) == 0
     assert asked == ["int8", "int8", "int4"]
+
+
+def test_what_a_gpu_runs_is_prepared_in_its_form(with_ears, home, monkeypatch, capsys):
+    """And what it reads straight from the published files is left alone."""
+    asked = []
+    monkeypatch.setattr("assistant.commands.doctor.free_gpu_bytes", lambda: 24 << 30)
+    monkeypatch.setattr("llm_engine.weights.prepare_weights", lambda *given: asked.append(given[1:3] + given[6:]) or 1)
+    monkeypatch.setattr("tts_engine.weights.prepare_weights", lambda *given: asked.append(given[1::3]) or 1)
+    pulled = ["pull", "desk", "--prepare", "--endpoint", with_ears.url]
+    monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk-12"], llm=REPO, tts=""))
+    assert main(pulled) == 0
+    monkeypatch.setenv("ASSISTANT_DEVICE", "cpu")
+    assert main(pulled) == 0
+    monkeypatch.delenv("ASSISTANT_DEVICE")
+    monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk-12"], llm="", tts=REPO))
+    assert main(pulled) == 0
+    assert asked == [(torch.bfloat16, None, "int4"), (torch.bfloat16, 4, None), ("float8", "cuda")]
+    monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk-12"], llm=REPO, tts="", dtype="bfloat16"))
+    assert main(pulled) == 0 and len(asked) == 3
+    assert "bfloat16 is read straight onto a GPU" in capsys.readouterr().out
 
 
 def test_what_is_no_language_model_is_not_prepared(hub, home, capsys):

@@ -7,6 +7,7 @@ import pytest
 from assistant.base.errors import AssistantError
 from assistant.device import execution
 from assistant.device.execution import open_context
+from capsules.exec.switches import ALL, PROVEN
 
 
 @pytest.mark.parametrize("kernels", ["auto", "torch"])
@@ -33,3 +34,10 @@ def test_kernels_are_used_where_they_were_measured_and_can_be_built(monkeypatch,
         monkeypatch.setattr("platform.system", lambda: "Linux")
         assert (" kernels " in open_context("cpu", 0, "auto", tmp_path).describe()) is used
     assert " kernels " not in open_context("cpu", 0, "torch", tmp_path).describe()
+
+
+def test_a_gpu_takes_new_kernels_only_when_asked(monkeypatch):
+    monkeypatch.setattr(execution, "unusable", lambda: "")
+    monkeypatch.setattr(execution, "ExecContext", lambda device, switches: (device, switches))
+    assert open_context("auto") == ("cuda", PROVEN)
+    assert open_context("auto", untried=True) == ("cuda", ALL)
