@@ -27,8 +27,9 @@ from torch import Tensor
 from capsules.digests import SMALL_BYTES, stamps
 from capsules.durable import alone, sweep, write_durably
 from capsules.errors import CapsuleDamaged
+from capsules.exec.fixed import FixedMemory
 from capsules.feed import host_bytes
-from capsules.safefile import SafeFile, parse_header
+from capsules.safefile import SafeFile, parse_header, read_header
 from capsules.shards import open_files
 from capsules.weights import DTYPES, Target, load
 
@@ -94,12 +95,17 @@ class PreparedWeights:
             self.tell(f"{self.path} was made from other files or written to since; it is made again")
         return kept
 
-    def take_over(self, kept: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> None:
+    def take_over(
+        self, kept: Mapping[str, Tensor], held: Mapping[str, Tensor], fixed: FixedMemory | None = None
+    ) -> None:
         """Fill tensors with the stored ones, as `open_kept` gave them. Those on the host become the mapped ones
-        themselves; those on a device are read from the file at the disk's speed."""
+        themselves; those on a device are read from the file at the disk's speed, also after they slept in `fixed`."""
         far = {name: Target(tensor) for name, tensor in held.items() if not maps(tensor.device)}
         if far:
             load(self.path, far, skip=(f"{_PADDING}*", *(name for name in held if name not in far)))
+            if fixed is not None:
+                entries = read_header(self.path).entries
+                fixed.came_from(self.path, {held[name].data_ptr(): entries[name].offset for name in far})
         for name, tensor in held.items():  # the memory that it had was never touched
             if name not in far:
                 tensor.data = kept[name]

@@ -199,13 +199,15 @@ class _Loader:
         kept = prepared.open_kept(digest, self._like(wanted)) if digest is not None else None
         if maps(self.ctx.device):
             self.kept = kept
-        made = {part.name: self._place(part) for part in wanted}
+        with self.ctx.placing():
+            made = {part.name: self._place(part) for part in wanted}
         if self.config.rope_stretch:
             stretch = torch.tensor(self.config.rope_stretch, device=self.ctx.device)
             made["stretch"] = self.ctx.adopt(f"{self.scope}.w.stretch", stretch, role=Role.WEIGHT).tensor
-        tower = self._place_tower() if self.form.eyes else None
+        with self.ctx.placing():
+            tower = self._place_tower() if self.form.eyes else None
         if kept is not None:
-            prepared.take_over(kept, self.held)  # none where they are mapped
+            prepared.take_over(kept, self.held, self.ctx.fixed)  # none where they are mapped
         else:
             self._read_scales(wanted)
             for part in wanted:

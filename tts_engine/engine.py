@@ -100,7 +100,7 @@ class HiggsTTS:
         config = load_config(folder := Path(path))
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
-        checkpoint = load_checkpoint(folder, config, ctx.device, dtype, progress, aside, tell)
+        checkpoint = load_checkpoint(folder, config, ctx.device, dtype, progress, aside, tell, fixed=ctx.fixed)
         codec_config = read_codec_config(folder)
         codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)

@@ -9,6 +9,7 @@ does the part that encodes a voice.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from capsules.digests import known_digest, stamps
 from capsules.errors import CapsuleError
+from capsules.exec.fixed import FixedMemory
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
 from capsules.nn.int4 import empty_int4
@@ -69,6 +71,7 @@ def load_checkpoint(
     tell: Tell = lambda line: None,
     keep: bool = False,
     kind: str = "",
+    fixed: FixedMemory | None = None,
 ) -> CheckpointFiles:
     """Load a checkpoint directory, or map the file that `prepare_weights` stored for it.
 
@@ -77,13 +80,14 @@ def load_checkpoint(
     tell   gets a line if a stored file is stale, and on whether it could be made again
     keep   store the loaded weights even if no older file asks for it
     kind   of the device whose form they get; default: this one's
+    fixed  the device memory where they lie, if they are to be let go
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
     kind = kind or device.type
-    backbone = empty_weights(config, device, dtype, kind)
     try:
-        codec = _empty_codec(folder, device)
+        with nullcontext() if fixed is None else fixed.placing():
+            backbone, codec = empty_weights(config, device, dtype, kind), _empty_codec(folder, device)
         before, prepared = stamps(open_files(folder)), _prepared(folder, config, dtype, tell, kind)
         packs = kind == "cpu" or dtype in (FLOAT8, *BITS)  # others are streamed to a GPU at the disk's speed already
         keep = packs and (keep or prepared.path.exists())
@@ -91,7 +95,7 @@ def load_checkpoint(
         held = fused(backbone, config) | codec
         straight = {name: t if t.is_contiguous() else t.t() for name, t in held.items()}
         if digest is not None and (kept := prepared.open_kept(digest, straight)) is not None:
-            prepared.take_over(kept, straight)
+            prepared.take_over(kept, straight, fixed)
             for name, tensor in held.items():
                 if not tensor.is_contiguous():
                     tensor.data = straight[name].t()

@@ -55,7 +55,9 @@ class Sleep:
         woken = self.count
         try:
             if self._away is None:
-                self._away = Away([buffer for ctx in self._contexts for buffer in ctx.buffers()], self._folder)
+                buffers = [buffer for ctx in self._contexts for buffer in ctx.buffers()]
+                fixed = [ctx.fixed for ctx in self._contexts if ctx.fixed is not None]
+                self._away = Away(buffers, self._folder, fixed)
             with closing(self._away.let_go()) as steps:
                 for _ in steps:
                     yield None

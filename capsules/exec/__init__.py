@@ -7,6 +7,7 @@
     cpu         a step as a static graph over the same buffers
     cuda        a step as a CUDA graph
     errors      what the contract refuses, and the base of all errors of the package
+    fixed       device memory that is let go while its addresses stay
     graph       captured variants by shape
     lazy        names of a package, looked up when they are first used
     native      C++ kernels, built once on this machine

@@ -7,6 +7,7 @@ from typing import Protocol
 import torch
 
 from capsules.exec.errors import ContractMisuse
+from capsules.exec.fixed import FixedMemory
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
 
@@ -27,6 +28,9 @@ class Backend(Protocol):
     def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording: ...
 
     def synchronize(self) -> None: ...
+
+    def fixed(self) -> FixedMemory | None:
+        """Memory that can be let go at fixed addresses; None if all of it can."""
 
 
 def backend_for(device: str, kernels: Path | None = None) -> Backend:

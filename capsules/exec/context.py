@@ -1,7 +1,7 @@
 """ExecContext: owns every buffer, graph, stream and pool. One per process; all engines live in it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -39,6 +39,8 @@ class ExecContext:
         backend = backend_for(device, kernels)
         self.switches = switches if backend.device.type == "cuda" else frozenset()
         self._backend = _Guarded(backend, self.switches)
+        self.fixed = backend.fixed() if Switch.SLEEP in self.switches else None
+        """Where weights lie that can be let go on a device; None without the switch, and on a processor."""
         self._buffers: dict[str, Buffer] = {}
         self._by_storage: dict[int, list[Buffer]] = {}
         self._graphs: dict[str, Graph] = {}
@@ -80,6 +82,10 @@ class ExecContext:
         if tensor.device.type != self.device.type:
             raise BufferMisuse(f"{name}: lies on {tensor.device}, this context runs on {self.device}")
         return self._register(name, tensor, role, Whole())
+
+    def placing(self) -> AbstractContextManager[None]:
+        """Uninitialised tensors on the device that are made inside will be weights."""
+        return nullcontext() if self.fixed is None else self.fixed.placing()
 
     def __getitem__(self, name: str) -> Buffer:
         if name not in self._buffers:
@@ -178,6 +184,7 @@ class _Guarded:
         self.new_stream = inner.new_stream
         self.pool = inner.pool
         self.synchronize = inner.synchronize
+        self.fixed = inner.fixed
         self.capturing = False
 
     def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:

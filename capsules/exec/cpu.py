@@ -38,3 +38,6 @@ class CpuBackend:
 
     def synchronize(self) -> None:
         return None
+
+    def fixed(self) -> None:
+        return None

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from capsules.exec.errors import CaptureError, ContractMisuse
+from capsules.exec.fixed import CudaPages, FixedMemory
 from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
 
@@ -87,6 +88,9 @@ class CudaBackend:
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)
+
+    def fixed(self) -> FixedMemory:
+        return FixedMemory(CudaPages(self.device))
 
 
 def unusable() -> str:

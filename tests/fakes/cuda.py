@@ -51,6 +51,9 @@ class FakeCudaBackend:
     def synchronize(self) -> None:
         return None
 
+    def fixed(self) -> None:
+        return None
+
 
 @contextmanager
 def fake_cuda(
