@@ -75,7 +75,7 @@ PARTS = [
 ]
 DRY = ("facts", "weights", "products", "sanitizer", "llm float32", "tts float32", "profile", "ncu", "picture", "peer",
        "llama.cpp", "memory", "serve")  # fmt: skip
-"""The models that are shipped are in float32 there. What is left out is tests, which the suite runs anyway."""
+"""The models that are shipped are in float32 there. Parts that run tests are left out: the suite has them."""
 
 
 def part_of(name: str) -> CardPart:

@@ -30,7 +30,7 @@ METRICS = {
     "gpu__time_duration.sum": "us", "dram__throughput.avg.pct_of_peak_sustained_elapsed": "memory_percent",
     "sm__throughput.avg.pct_of_peak_sustained_elapsed": "units_percent",
 }  # fmt: skip
-"""Counters of ncu, and what a row calls them."""
+"""Counters of ncu by their names, and the keys of a row."""
 WATCHED = "regex:gemv|packed_row|delta|attention|snake|convolution|add_norm|heads"
 PEER_ROUNDS = 2
 PROFILES = {"desk-12": 10.5, "desk-8": 6.5}
@@ -175,7 +175,7 @@ def serve(bench: CardBench) -> Iterator[Row]:
 
 
 def counters(bench: CardBench) -> Iterator[Row]:
-    """What ncu counts in the kernels of a token and a chunk: microseconds, shares of memory and of the units."""
+    """Counts of ncu in the kernels of a token and a chunk: microseconds, shares of memory and of the units."""
     what = ["ncu", "--csv", "--page", "raw", "--graph-profiling", "node", "--target-processes", "all"]
     what += ["--kernel-name", WATCHED, "--launch-count", "200", "--metrics", ",".join(METRICS)]
     if bench.dry or shutil.which("ncu") is None:

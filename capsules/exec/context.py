@@ -40,7 +40,7 @@ class ExecContext:
         self.switches = switches if backend.device.type == "cuda" else frozenset()
         self._backend = _Guarded(backend, self.switches)
         self.fixed = backend.fixed() if Switch.SLEEP in self.switches else None
-        """Where weights lie that can be let go on a device; None without the switch, and on a processor."""
+        """The place of weights that can be let go on a device; None without the switch, and on a processor."""
         self._buffers: dict[str, Buffer] = {}
         self._by_storage: dict[int, list[Buffer]] = {}
         self._graphs: dict[str, Graph] = {}

@@ -126,7 +126,7 @@ class FixedMemory:
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """New uninitialised tensors on the device lie here. What one such block makes is let go with nothing else."""
+        """New uninitialised tensors on the device lie here, apart from those of every other such block."""
         with _Placing(self):
             try:
                 yield
