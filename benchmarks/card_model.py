@@ -16,19 +16,21 @@ LAUNCHES = json.loads((Path(__file__).parent / "results" / "launches.json").read
 
 @dataclass(frozen=True)
 class Card:
-    """read_tb_s of memory that a product reaches, 1e12 lane instructions per second, microseconds of a launch."""
+    """read_tb_s of memory that a product reaches, 1e12 lane instructions per second, microseconds of a launch; whether
+    kernels may overlap."""
 
     name: str
     read_tb_s: float
     lanes: float
     launch_us: float
     gib: int
+    overlaps: bool = False
 
 
 CARDS = (
-    Card("H100", 3.05, 29.6, 2.3, 80),
+    Card("H100", 3.05, 29.6, 2.3, 80, overlaps=True),
     Card("RTX 4090", 0.93, 41.0, 2.0, 24),
-    Card("RTX 5090", 1.67, 52.0, 2.0, 32),
+    Card("RTX 5090", 1.67, 52.0, 2.0, 32, overlaps=True),
     Card("RTX 3060 12 GB", 0.33, 6.3, 2.0, 12),
     Card("RTX 4060 8 GB", 0.25, 7.5, 2.0, 8),
 )
@@ -54,18 +56,21 @@ PACKED_CHUNK_MS = {
 changes it. Other cards by their lanes: it is arithmetic."""
 CODEC_MS = 0.8
 """Time of a window's convolutions in float32 without matrix units, on an H100: an estimate from their loops."""
+PDL_US = 1.1
+"""Microseconds of a launch that overlap hides in a decoded step: an estimate from figures of others."""
 ROWS_OF_FIRST_SOUND = 18
 
 
-def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool) -> float:
+def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool, pdl: bool = False) -> float:
     """Milliseconds of a token or a row of the voice."""
+    price = card.launch_us - (PDL_US if pdl and card.overlaps else 0.0)
     memory = GB_READ[kind][dtype] / card.read_tb_s
     if dtype == "bfloat16":
         products = memory
     else:
         issued = INSTRUCTIONS["new" if new else "old"][dtype] * WEIGHTS[kind] / card.lanes
         products = max(memory, issued) if new or card.name != "H100" else memory + H100_EXCESS_MS[dtype]
-    return products + launches * card.launch_us / 1e3
+    return products + launches * price / 1e3
 
 
 def chunk(card: Card, kind: str, dtype: str, launches: int, layers: int, new: bool) -> float:
@@ -90,8 +95,8 @@ def predictions(card: Card) -> dict[str, dict[str, float]]:
     for dtype in ("bfloat16", "float8", "int4"):
         for side, name in (("old", "proven"), ("new", "all switches")):
             new, llm, tts = side == "new", LAUNCHES[name]["language model"], LAUNCHES[name]["voice"]
-            token = one_row(card, "token", dtype, llm["token sampled"], new)
-            row = one_row(card, "row", dtype, tts["row"], new)
+            token = one_row(card, "token", dtype, llm["token sampled"], new, new)
+            row = one_row(card, "row", dtype, tts["row"], new, new)
             cell = chunk(card, "token", dtype, llm["chunk of 64"], 32, new)
             prefill = chunk(card, "row", dtype, tts["prefill of a chunk"], 36, new)
             sound = ROWS_OF_FIRST_SOUND * row + prefill + window(card, tts["window of 21"], new)
@@ -108,13 +113,14 @@ def steps(card: Card, dtype: str) -> list[tuple[str, dict[str, float]]]:
     llm, tts = ({"old": old[part], "new": new[part]} for part in ("language model", "voice"))
     drawn = {side: counts["token sampled"] - counts["token"] for side, counts in llm.items()}
     made = []
-    for switch, on in (("off", 0), ("PACKED", 1), ("JOINED", 2), ("DRAW", 3), ("CHUNK", 4), ("CODEC", 5)):
+    order = ("off", "PACKED", "JOINED", "DRAW", "CHUNK", "CODEC", "PDL")
+    for on, switch in enumerate(order):
         joined, draw, cells, codec = ("new" if on >= first else "old" for first in (2, 3, 4, 5))
-        row = one_row(card, "row", dtype, tts["new" if on >= 3 else "old"]["row"], on >= 1)
+        row = one_row(card, "row", dtype, tts["new" if on >= 3 else "old"]["row"], on >= 1, on >= 6)
         cell = chunk(card, "token", dtype, llm[cells]["chunk of 64"], 32, on >= 4)
         prefill = chunk(card, "row", dtype, tts[cells]["prefill of a chunk"], 36, on >= 4)
         sound = ROWS_OF_FIRST_SOUND * row + prefill + window(card, tts[codec]["window of 21"], on >= 5)
-        token = one_row(card, "token", dtype, llm[joined]["token"] + drawn[draw], on >= 1)
+        token = one_row(card, "token", dtype, llm[joined]["token"] + drawn[draw], on >= 1, on >= 6)
         made.append((switch, {"token": token, "append 24": cell, "row": row, "first sound": sound}))
     return made
 

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 COLUMNS = 32
 
 
@@ -17,8 +19,11 @@ COLUMNS = 32
 def rule_kernel(
     x, mixed, ba, window, conv, decay, dt_bias, memory, out, hidden, share, heads, channels, key_dim, unit_eps,
     query_scale, TAPS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
     """One program per value head and COLUMNS of its memory, which it alone reads and writes. `out` is float32."""
+    begin_next(PDL)
+    await_last(PDL)
     head, part = tl.program_id(0), tl.program_id(1)
     i, j = tl.arange(0, KEY), part * COLUMNS + tl.arange(0, COLUMNS)
     kind = mixed.dtype.element_ty
@@ -61,13 +66,15 @@ def rule_kernel(
 @triton.jit
 def leave_kernel(
     raw, gate, norm, mixed, window, count, out, heads, gate_stride, mixed_stride, channels, eps, ROWS: tl.constexpr,
-    TAPS: tl.constexpr, VALUE: tl.constexpr, BLOCK: tl.constexpr,
+    TAPS: tl.constexpr, VALUE: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One program per row and head: norm first, then the gate. Those beyond move BLOCK channels of the window on.
 
     raw     [ROWS, heads, VALUE] float32; mixed [ROWS, channels]
     count   [1]: the window becomes the taps before row `count`. Read only where there are rows to choose from
     """
+    begin_next(PDL)
+    await_last(PDL)
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if head < heads:
         j = tl.arange(0, VALUE)
@@ -99,6 +106,7 @@ def launch_leave(
     leave_kernel[(rows, heads + triton.cdiv(channels, block))](
         raw, gate, norm, mixed, window, count, out, heads, gate.stride(0), mixed.stride(0), channels, eps, ROWS=rows,
         TAPS=window.shape[0] + 1, VALUE=value, BLOCK=block, num_warps=4, enable_fp_fusion=True,
+        **overlapped(mixed),
     )  # fmt: skip
     return out
 
@@ -120,6 +128,7 @@ def launch_delta_row(
         x, mixed, ba, window, conv, decay, dt_bias, memory, raw, hidden, heads * key // key_dim, heads, channels,
         key_dim, 1e-6, key**-0.5, TAPS=conv.shape[0], KEY=key, VALUE=value, COLUMNS=columns,
         BLOCK=min(1024, triton.next_power_of_2(hidden)), num_warps=4, enable_fp_fusion=True,
+        **overlapped(x),
     )  # fmt: skip
     return launch_leave(raw, gate, norm, mixed, window, window, eps)
 

@@ -18,6 +18,7 @@ class Switch(StrEnum):
     JOINED = "joined"  # small operators of a decoded row join their neighbours
     DRAW = "draw"  # what follows the top-k of a draw is one kernel
     CODEC = "codec"  # the published codec's layers are a kernel each
+    PDL = "pdl"  # kernels of a decoded step begin while the one before them ends
     SLEEP = "sleep"  # weights lie where they can be let go and come back at the same addresses
     WIDE = "wide"  # state is copied in elements of 16 bytes
     CHUNK = "chunk"  # a prefill's delta rule and attention are a few kernels, and need no buckets

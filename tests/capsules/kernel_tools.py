@@ -78,7 +78,7 @@ class Launch:
                 subprocess.run([tool, what, file.name], capture_output=True, text=True, check=True).stdout
                 for what in ("--dump-resource-usage", "-sass")
             ]
-        return MachineCode(self, architecture, int(made.metadata.shared), *told)
+        return MachineCode(self, architecture, int(made.metadata.shared), str(made.asm["ptx"]), *told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,7 @@ class MachineCode:
     launch: Launch
     architecture: int
     shared: int
+    ptx: str
     usage: str
     listing: str
 
@@ -107,6 +108,11 @@ class MachineCode:
     def _lines(self) -> list[tuple[int, str]]:
         found = re.findall(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\d+ )?([A-Z][^;]*);", self.listing)
         return [(int(address, 16), text) for address, text in found]
+
+    @property
+    def order(self) -> list[str]:
+        """The operations in the order in which they stand."""
+        return [text.split()[0] for _, text in self._lines]
 
     @property
     def instructions(self) -> Counter[str]:

@@ -11,20 +11,26 @@ from tests.capsules.test_kernels import given, long, wide
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
 
-def cached(rows: int, heads: int, groups: int, size: int, gated: bool, normed: bool = True) -> None:
+def cached(rows: int, heads: int, groups: int, size: int, gated: bool) -> None:
     from capsules.nn.kernels.attention import launch_decode_attention
     from capsules.nn.kernels.chunk_attention import launch_chunk_attention
     from capsules.nn.kernels.heads import launch_heads
 
     qkv, cache = given(rows, ((2 if gated else 1) * heads + 2 * groups) * size), given(4352, groups, size)
     turn = wide(rows, 64 if gated else size)
-    norms = (wide(size), wide(size)) if normed else (None, None)
-    q = launch_heads(qkv, heads, *norms, 1e-6, turn, turn, long(1), cache, cache)
+    q = launch_heads(qkv, heads, wide(size), wide(size), 1e-6, turn, turn, long(1), cache, cache)
     gate = given(rows, heads, 2 * size)[..., size:] if gated else None
     if rows == 1:
         launch_decode_attention(q[0], cache, cache, long(1), size**-0.5, None if gate is None else gate[0])
     else:
         launch_chunk_attention(q, cache, cache, long(1), size**-0.5, gate)
+
+
+def plain_heads() -> None:
+    from capsules.nn.kernels.heads import launch_heads
+
+    turn, cache = wide(1, 128), given(4352, 8, 128)
+    launch_heads(given(1, (32 + 2 * 8) * 128), 32, None, None, 1e-6, turn, turn, long(1), cache, cache)
 
 
 def drawn(rows: int, candidates: int) -> None:
@@ -66,8 +72,7 @@ LAUNCHES: dict[str, Callable[[], None]] = {
     "a chunk of the 27B": lambda: cached(24, 24, 4, 256, True),
     "a row of the voice": lambda: cached(1, 32, 8, 128, False),
     "a chunk of the voice": lambda: cached(256, 32, 8, 128, False),
-    "a token of a plain decoder": lambda: cached(1, 32, 8, 128, False, normed=False),
-    "a chunk of a plain decoder": lambda: cached(64, 32, 8, 64, False, normed=False),
+    "heads of a plain decoder": plain_heads,
     "a draw of words": lambda: drawn(1, 1024),
     "a draw of codes": lambda: drawn(8, 128),
     "penalties": penalties,

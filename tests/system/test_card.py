@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -13,12 +14,22 @@ from benchmarks.card_whole import command, counted, llama_rows
 
 
 @pytest.mark.slow
-def test_every_part_runs_on_a_processor(tmp_path: Path) -> None:
+def test_every_part_runs_on_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the server of the last one: others start such a one, and it takes the longest."""
+
+    def served(what: list[str], **_: object) -> CompletedProcess[str]:
+        assert what[1:4] == ["-m", "benchmarks.sleep", "--rounds"] and what[-2:] == ["--profile", "tiny"]
+        figures = {"awake: first sound ms": 60.0, "warm: first sound ms": 90.0}
+        Path(what[what.index("--json") + 1]).write_text(json.dumps({"median": figures}), "utf-8")
+        return CompletedProcess(what, 0, "", "")
+
+    monkeypatch.setattr("benchmarks.card_whole.subprocess.run", served)
     bench, out = CardBench("cpu", tmp_path), tmp_path / "card.jsonl"
     for name in card.DRY:
         card.run_part(name, bench, out)
     rows = card.read_rows(out)
     assert {row["part"] for row in rows} == set(card.DRY)
+    assert [row["warm: first sound ms"] for row in rows if row["part"] == "serve"] == [90.0]
     told = list(card.report(rows))
     assert any(line.startswith("plain 24 x 128 to 64") for line in told)
     assert not [line for line in told if "NOT" in line], "equal code on both sides keeps the laws"

@@ -26,6 +26,7 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
     gemv        gemv, gemv_fp8, gemv_int4
     heads       from one projection to queries and to rows of the cache
     norm        rms_norm, norm_rotate, swiglu
+    overlap     kernels that begin while the one before them ends
     packed_row  one row times a packed matrix without rounding a weight
     residual    a residual sum with the norm that reads it
     host.cpp    the same for a CPU, built by `capsules.exec.native`

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 SPLIT, JOINED = 32, 16
 _MIN_DOT = 16  # smallest extent of a matrix product on tensor cores
 
@@ -18,13 +20,15 @@ _MIN_DOT = 16  # smallest extent of a matrix product on tensor cores
 @triton.jit
 def split_kernel(
     q, k, v, position, peaks, sums, parts, scale, splits, key_stride, group_stride,
-    SHARE: tl.constexpr, HEADS: tl.constexpr, SIZE: tl.constexpr, SPLIT: tl.constexpr,
+    SHARE: tl.constexpr, HEADS: tl.constexpr, SIZE: tl.constexpr, SPLIT: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One program per key head and split: the SHARE query heads of that key head over SPLIT keys.
 
     Values stored in bfloat16 fit TF32 without loss, so their products are exact there; the weights, which are float32,
     are split into three parts. Float32 itself never goes through TF32.
     """
+    begin_next(PDL)
+    await_last(PDL)
     group, split = tl.program_id(0), tl.program_id(1)
     length = tl.load(position) + 1
     start = split * SPLIT
@@ -52,9 +56,11 @@ def split_kernel(
 @triton.jit
 def join_kernel(
     peaks, sums, parts, position, gate, out, splits, gate_stride, SIZE: tl.constexpr, SPLIT: tl.constexpr,
-    JOINED: tl.constexpr, GATED: tl.constexpr,
+    JOINED: tl.constexpr, GATED: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """One program per query head; JOINED splits at a time. GATED: the result goes through the sigmoid of a gate."""
+    begin_next(PDL)
+    await_last(PDL)
     head = tl.program_id(0)
     used = (tl.load(position) + SPLIT) // SPLIT
     d, j = tl.arange(0, SIZE), tl.arange(0, JOINED)
@@ -102,12 +108,13 @@ def launch_decode_attention(
     split_kernel[(groups, splits)](
         q, k, v, position, peaks, sums, parts, scale, splits, k.stride(0), k.stride(1),
         SHARE=share, HEADS=max(_MIN_DOT, triton.next_power_of_2(share)), SIZE=size, SPLIT=SPLIT,
-        num_warps=4, enable_fp_fusion=True,
+        num_warps=4, enable_fp_fusion=True, **overlapped(q),
     )  # fmt: skip
     out = torch.empty_like(q)
     join_kernel[(heads,)](
         peaks, sums, parts, position, out if gate is None else gate, out, splits, 0 if gate is None else gate.stride(0),
         SIZE=size, SPLIT=SPLIT, JOINED=JOINED, GATED=gate is not None, num_warps=4, enable_fp_fusion=True,
+        **overlapped(q),
     )  # fmt: skip
     return out
 

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 PLAIN, FP8, INT4 = 0, 1, 2
 MOST = 64  # rows of a program; a packed matrix is read once for each of them
 _ROW, _FEW, _FEW_OF_MANY, _MANY = (2, 1024), (16, 128), (64, 128), 8192
@@ -98,12 +100,24 @@ def leave(out, made, outputs, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr):
 def gemv_kernel(
     x, w, scale, shift, out, outputs, inputs, scale_columns, STORED: tl.constexpr, SHIFTED: tl.constexpr,
     GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, PAIRED: tl.constexpr,
-    BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
+    BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr, PDL: tl.constexpr = False,
 ):  # fmt: skip
-    """One program makes BLOCK_O outputs of one row. Sums are float32: column by column of the tiles, then across."""
+    """One program makes BLOCK_O outputs of one row. Sums are float32: column by column of the tiles, then across.
+
+    PDL  the first tile of weights is on its way before the row is there
+    """
+    begin_next(PDL)
     o = rows_of(outputs, PAIRED, BLOCK_O)
     total = tl.zeros([BLOCK_O, BLOCK_I], dtype=tl.float32)
-    for start in range(0, inputs, BLOCK_I):
+    if PDL:
+        weight = _tile(
+            w, scale, shift, o, 0, outputs, inputs, scale_columns, x.dtype.element_ty, STORED, SHIFTED, GROUP_ROWS,
+            GROUP_COLUMNS, GRAIN, BLOCK_O, BLOCK_I,
+        )  # fmt: skip
+        await_last(PDL)
+        i = tl.arange(0, BLOCK_I)
+        total += weight.to(tl.float32) * tl.load(x + i, mask=i < inputs, other=0.0).to(tl.float32)[None, :]
+    for start in range(BLOCK_I if PDL else 0, inputs, BLOCK_I):
         i = start + tl.arange(0, BLOCK_I)
         row = tl.load(x + i, mask=i < inputs, other=0.0).to(tl.float32)
         weight = _tile(
@@ -156,7 +170,8 @@ def _launch(
     how = {"num_warps": warps, "num_stages": 3, "enable_fp_fusion": True}
     grid, shift = (triton.cdiv(outputs, tile[0]),), scale if shift is None else shift
     if rows == 1:
-        gemv_kernel[grid](x, w, scale, shift, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how)
+        gemv_kernel[grid](x, w, scale, shift, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how,
+                          **overlapped(x))  # fmt: skip
     else:
         padded = min(MOST, max(16, triton.next_power_of_2(rows)))  # 16: the least extent of the matrix units
         few_rows_kernel[(*grid, triton.cdiv(rows, padded))](

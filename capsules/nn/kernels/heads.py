@@ -5,16 +5,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 
 @triton.jit
 def heads_kernel(
     qkv, q_norm, k_norm, cos, sin, first, out, keys, values, width, query_stride, key_stride, group_stride, eps,
     HEADS: tl.constexpr, GROUPS: tl.constexpr, SIZE: tl.constexpr, TURNED: tl.constexpr, NORMED: tl.constexpr,
+    PDL: tl.constexpr,
 ):  # fmt: skip
     """One program per row and head: queries go to `out`, keys and values to row `first` + row of the cache.
 
     Between norm, where there is one, and turn the value is rounded to the row's type, as the plain form does.
     """
+    begin_next(PDL)
+    await_last(PDL)
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     i = tl.arange(0, SIZE)
     kind = qkv.dtype.element_ty
@@ -65,7 +70,7 @@ def launch_heads(
     heads_kernel[(rows, heads + 2 * groups)](
         qkv, *norms, cos, sin, first, out, keys, values, width, query_stride, keys.stride(0), keys.stride(1), eps,
         HEADS=heads, GROUPS=groups, SIZE=size, TURNED=cos.shape[-1], NORMED=q_norm is not None, num_warps=1,
-        enable_fp_fusion=True,
+        enable_fp_fusion=True, **overlapped(qkv),
     )  # fmt: skip
     return out
 

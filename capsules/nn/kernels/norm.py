@@ -5,10 +5,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 
 @triton.jit
-def rms_norm_kernel(x, weight, out, size, eps, BLOCK: tl.constexpr):
+def rms_norm_kernel(x, weight, out, size, eps, BLOCK: tl.constexpr, PDL: tl.constexpr):
     """One program per row."""
+    begin_next(PDL)
+    await_last(PDL)
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     inside = i < size
@@ -63,7 +67,7 @@ def launch_rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     block = triton.next_power_of_2(size)
     warps = 8 if block >= 2048 else 4 if block >= 512 else 1
     rms_norm_kernel[(x.numel() // size,)](
-        x, weight, out, size, eps, BLOCK=block, num_warps=warps, enable_fp_fusion=True
+        x, weight, out, size, eps, BLOCK=block, num_warps=warps, enable_fp_fusion=True, **overlapped(x)
     )
     return out
 

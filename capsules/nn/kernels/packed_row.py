@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from capsules.nn.kernels.gemv import FP8, INT4, leave, row_out, rows_of
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
 
 BLOCK_O, CHUNKS, WARPS = 4, 128, 4
 """Outputs of a program, its inputs, eight at a time, and its warps. 48 to 53 registers a thread: nine or ten programs
@@ -22,7 +23,7 @@ per unit, each with 4 or 2 KB on their way."""
 def packed_row_kernel(
     x, w, scale, shift, out, outputs, inputs, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
     GROUP_CHUNKS: tl.constexpr, SHIFTED: tl.constexpr, PAIRED: tl.constexpr, EVEN: tl.constexpr, BLOCK_O: tl.constexpr,
-    CHUNKS: tl.constexpr,
+    CHUNKS: tl.constexpr, PDL: tl.constexpr = False,
 ):  # fmt: skip
     """One program makes BLOCK_O sums of the row.
 
@@ -32,6 +33,8 @@ def packed_row_kernel(
     PAIRED        the first half of the matrix is a gate: out = silu(gate) times the other half
     EVEN          whether BLOCK_O divides the rows
     """
+    begin_next(PDL)
+    await_last(PDL)
     o = rows_of(outputs, PAIRED, BLOCK_O)
     # One word a thread and no more for four bits: otherwise a layout is changed through shared memory, four times.
     c = tl.max_contiguous(tl.arange(0, CHUNKS), 1) if STORED == 2 else tl.arange(0, CHUNKS)
@@ -91,6 +94,7 @@ def launch_packed_row(
         x, values, scale, scale if shift is None else shift, out, outputs, inputs, scale.shape[-1], STORED=stored,
         GROUP_ROWS=group[0], GROUP_CHUNKS=group[1] // 8, SHIFTED=shift is not None, PAIRED=paired,
         EVEN=outputs % BLOCK_O == 0, BLOCK_O=BLOCK_O, CHUNKS=CHUNKS, num_warps=WARPS, enable_fp_fusion=True,
+        **overlapped(x),
     )  # fmt: skip
     return out
 

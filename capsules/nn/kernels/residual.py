@@ -5,13 +5,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from capsules.nn.kernels.overlap import await_last, begin_next, overlapped
+
 
 @triton.jit
-def add_norm_kernel(x, y, weight, total, normed, size, eps, BLOCK: tl.constexpr):
+def add_norm_kernel(x, y, weight, total, normed, size, eps, BLOCK: tl.constexpr, PDL: tl.constexpr):
     """One program per row. The sum is rounded before it is normed, as the plain form does."""
+    begin_next(PDL)
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     inside = i < size
+    factor = tl.load(weight + i, mask=inside, other=0.0).to(tl.float32)
+    await_last(PDL)
     kind = total.dtype.element_ty
     left = tl.load(x + row * size + i, mask=inside, other=0.0).to(tl.float32)
     right = tl.load(y + row * size + i, mask=inside, other=0.0).to(tl.float32)
@@ -19,7 +24,6 @@ def add_norm_kernel(x, y, weight, total, normed, size, eps, BLOCK: tl.constexpr)
     tl.store(total + row * size + i, made, mask=inside)
     value = made.to(tl.float32)
     scale = tl.rsqrt(tl.sum(value * value, axis=0) / size + eps)
-    factor = tl.load(weight + i, mask=inside, other=0.0).to(tl.float32)
     tl.store(normed + row * size + i, (value * scale * factor).to(kind), mask=inside)
 
 
@@ -29,8 +33,9 @@ def launch_add_norm(x: Tensor, y: Tensor, weight: Tensor, eps: float) -> tuple[T
     size = x.shape[-1]
     block = triton.next_power_of_2(size)
     add_norm_kernel[(x.numel() // size,)](
-        x, y, weight, total, normed, size, eps, BLOCK=block, num_warps=8 if block >= 2048 else 4, enable_fp_fusion=True
-    )
+        x, y, weight, total, normed, size, eps, BLOCK=block, num_warps=8 if block >= 2048 else 4, enable_fp_fusion=True,
+        **overlapped(x),
+    )  # fmt: skip
     return total, normed
 
 
