@@ -8,7 +8,7 @@ import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
 import { chooser } from "./models.js";
-import { EMPTY, answering, phase, reduce, unheardOf } from "./session.js";
+import { EMPTY, answering, byName, phase, reduce, unheardOf } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
 import { better } from "./view/better.js";
@@ -234,6 +234,7 @@ addEventListener("blur", () => talk.release());
 for (const press of ["pointerdown", "keydown"]) addEventListener(press, () => state.soundHeld && talk.speaker.wake(), true);
 
 byId("mode").addEventListener("click", () => talk.setMode(pushing() ? "open" : "push"));
+byId("wake").addEventListener("click", () => talk.byName(!byName(state)));
 byId("mute").addEventListener("click", () => (talk.listener.open ? talk.listener.mute(!state.microphone.muted) : talk.toggleMicrophone()));
 byId("undo").addEventListener("click", () => talk.undo());
 byId("retry").addEventListener("click", () => talk.retry());

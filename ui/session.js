@@ -43,6 +43,7 @@ export const EMPTY = Object.freeze({
   session: /** @type {any} */ (null),
   conversationId: /** @type {string|null} */ (null),
   serverState: "idle",
+  gate: /** @type {"waiting"|"called"|"open"} where the assistant listens by name */ ("open"),
   hearing: false,
   playing: /** @type {string|null} */ (null),
   speaker: false,
@@ -197,10 +198,14 @@ function withVoice(session, voice) {
   return { ...session, audio: { ...session?.audio, output: { ...session?.audio?.output, voice } } };
 }
 
+/** Whether nothing is listened to until somebody calls. @param {{session: any}} state @returns {boolean} */
+export const byName = ({ session }) => session?.assistant?.wake ?? false;
+
 /** @type {Record<string, (state: State, event: any) => State>} */
 const ON = {
   "session.created": (state, { session }) => ({ ...state, session, link: "open", everOpen: true, retryAt: null }),
-  "session.updated": (state, { session }) => ({ ...state, session }),
+  "session.updated": (state, { session }) => ({ ...state, session, gate: byName(state) === byName({ session }) ? state.gate : byName({ session }) ? "waiting" : "open" }),
+  "assistant.wake": (state, event) => ({ ...state, gate: event.state }),
   "assistant.sight": (state, { sees }) => ({ ...state, session: { ...state.session, assistant: { ...state.session?.assistant, sees } } }),
   "conversation.created": (state, { conversation }) => {
     if (!conversation?.id || conversation.id === state.conversationId) return state;
@@ -385,12 +390,13 @@ export function reduce(state, event) {
 /** Whether there is a reply that can be stopped. @param {State} state */
 export const answering = (state) => state.link === "open" && (state.playing !== null || state.responseId !== null);
 
-/** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"listening"|"idle"} */
+/** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"waiting"|"listening"|"idle"} */
 export function phase(state) {
   if (state.link !== "open") return "offline";
   if (state.hearing) return "hearing";
   if (state.playing !== null) return "speaking";
   if (state.responseId !== null || state.serverState === "thinking") return "thinking";
   const { status, muted, mode, held } = state.microphone;
-  return status === "on" && !muted && (mode === "open" || held) ? "listening" : "idle";
+  if (status !== "on" || muted || (mode === "push" && !held)) return "idle";
+  return mode === "open" && byName(state) && state.gate === "waiting" ? "waiting" : "listening";
 }

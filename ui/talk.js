@@ -11,6 +11,7 @@ import { DUCKED, Speaker } from "./speaker.js";
 
 /** What a camera showed this long ago is still what it shows. */
 const GLANCE_MS = 1500;
+const KEPT_WAKE = "wake";
 /** Turn detection while the microphone is open; push to talk has none. */
 const OPEN_MIC = { type: "semantic_vad", create_response: true, interrupt_response: true };
 
@@ -190,6 +191,17 @@ export class Talk {
     return () => this.listener.mute(false);
   }
 
+  /** Listen only when called by name, here and at the next start of this page. @param {boolean} on */
+  byName(on) {
+    localStorage.setItem(KEPT_WAKE, String(on));
+    this._wake(on);
+  }
+
+  /** @param {boolean} on */
+  _wake(on) {
+    if (this._can("wake")) this.wire.send({ type: "assistant.wake", on });
+  }
+
   /** @param {string} voice */
   voice(voice) {
     this._quietly(() => this.wire.send({ type: "session.update", session: { type: "realtime", audio: { output: { voice } } } }));
@@ -234,9 +246,13 @@ export class Talk {
     switch (event.type) {
       case "session.created":
         this._configure();
+        if ((localStorage.getItem(KEPT_WAKE) ?? String(event.session?.assistant?.wake_at_start)) === "true") this._wake(true);
         this.askPersonas();
         this._askCapsules();
         this._onKept();
+        break;
+      case "assistant.wake":
+        if (event.state === "called") this.speaker.chime();
         break;
       case "assistant.pong":
         this.clock.add(event.client_ms, event.server_ms, event.at);

@@ -29,6 +29,7 @@ from assistant.app.forgetting import Forgetting
 from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
+from assistant.asr.wake_words import open_wake_words
 from assistant.base import memory
 from assistant.base.clock import LoopClock
 from assistant.base.errors import EngineFailed, SettingError
@@ -297,6 +298,7 @@ def _services(
         trace_log=TraceLog(config.logs / "turns.jsonl"),
         candidates=config.uses("candidates"),
         echo=config.uses("echo"),
+        wake_words=open_wake_words(config.home / "wake"),
         servers=servers,
         facts=memory.facts if models.builtin is None else tuple,  # the shipped model reads nothing but its notes
         forget=forget,

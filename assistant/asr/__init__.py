@@ -25,6 +25,7 @@ streaming      Moonshine's streaming sizes, from a folder
 tiny/          the words that pocketsphinx knows, with their card
 tokens         Moonshine's pieces of text
 transducer     streaming transducers, from a folder
+wake_words     phrases that call a talk, each found by a small network
 whisper        Whisper of any size and language, from a folder
 """
 

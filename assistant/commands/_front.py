@@ -12,6 +12,7 @@ from pathlib import Path
 
 from assistant.app.parts import PARTS
 from assistant.base.errors import AssistantError
+from assistant.base.extras import adding
 from assistant.events import (
     AudioDelta,
     Error,
@@ -37,6 +38,7 @@ MODEL_FLAGS = (
     "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "without", "persona", "voice",
     "first_chunk", "max_positions", "threads",
 )  # fmt: skip
+NO_WAKE_WORDS = f"wake words such as “hey jarvis” need: {adding('wake')}; personas answer to their names"
 BAR = 40
 LAST_WORDS = 6
 REASONS = {"turn_detected": "interrupted", "client_cancelled": "stopped"}
@@ -44,6 +46,11 @@ REASONS = {"turn_detected": "interrupted", "client_cancelled": "stopped"}
 
 def add_asr_argument(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--asr", metavar="NAME|PATH|URL", help=ASR_HELP)
+
+
+def add_wake_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wake", action="store_true", help="listen only when called: “Ada, …”, “hey Ben, …”, or a "
+                        "wake word such as “hey jarvis” (docs/wake.md)")
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError, SettingError
-from assistant.commands._front import add_model_arguments, model_flags
+from assistant.commands._front import NO_WAKE_WORDS, add_model_arguments, add_wake_argument, model_flags
 
 if TYPE_CHECKING:
     import ssl
@@ -49,6 +49,7 @@ long for the wire, again and again; Python's own 5 ms add up to what is measured
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
+    add_wake_argument(parser)
     talk = parser.add_argument_group("talks")
     talk.add_argument("--sessions", metavar="N", help="how many talks may be open at once (4)")
     talk.add_argument("--sleep-after", metavar="MINUTES", help="free the models' memory after this long without work "
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if tls is None and not is_loopback(config.host):
         print(f"note: without TLS the network can read everything, the token too. {TLS_HINT}", file=sys.stderr)
     sys.setswitchinterval(HANDOVER_SECONDS)
-    return run_async(serve(config, gate, tls, not args.no_browser))
+    return run_async(serve(config, gate, tls, not args.no_browser, args.wake))
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
@@ -111,8 +112,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return sock
 
 
-async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool) -> int:
-    """Until cancelled."""
+async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool, wake: bool = False) -> int:
+    """Until cancelled. `wake`: the page waits for a name."""
     from aiohttp import web
 
     from assistant.app.checks import check_settings
@@ -133,13 +134,15 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
             print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
             if browser:
                 open_page(url)
-            await _serve_models(config, starting, url, runner)
+            await _serve_models(config, starting, url, runner, wake)
         finally:
             await runner.cleanup()
     return 0
 
 
-async def _serve_models(config: Config, starting: Starting, url: str, runner: web.AppRunner) -> None:
+async def _serve_models(
+    config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool
+) -> None:
     """Load the models that the running server waits for, and keep them until cancelled; the server closes first. When
     another language model is chosen, everything is opened again with it."""
     import asyncio
@@ -180,7 +183,9 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
         if choices.state.phase == "failed":
             report(f"{choices.state.model} did not load, so {app.models.llm.name} answers: {choices.state.told}")
         models.runs(app.config, app.models.profile)
-        starting.ready(replace(context_of(app), models=models, keys=keys))
+        starting.ready(replace(context_of(app), models=models, keys=keys, wake=wake))
+        if wake and app.talks.wake_words is None:
+            report(NO_WAKE_WORDS)
         announce(url, app)
 
     try:

@@ -3,6 +3,7 @@
   assistant talk
   assistant talk --devices                       list microphones and loudspeakers
   assistant talk --microphone 3 --loudspeaker 5
+  assistant talk --wake                          be silent until you say “Ada, …”, “hey Ben, …” or “hey jarvis, …”
   assistant talk --camera                        show the model a picture each time you begin to speak
   assistant talk --camera 1                      use another camera: its number, or a file such as /dev/video2
 
@@ -23,7 +24,14 @@ from typing import TYPE_CHECKING
 
 from assistant.base.errors import DeviceError, SettingError
 from assistant.base.extras import adding
-from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
+from assistant.commands._front import (
+    NO_WAKE_WORDS,
+    Follow,
+    add_model_arguments,
+    add_wake_argument,
+    model_flags,
+    timeline_lines,
+)
 
 if TYPE_CHECKING:
     from assistant.base.channel import Channel
@@ -36,6 +44,7 @@ NAME = "talk"
 USAGE = "[OPTIONS]"
 HELP = "talk with this machine's microphone and loudspeaker"
 REPORT_S = 0.1
+WAKE_STATES = {"waiting": "waiting for a name", "called": "yes?", "open": "listening"}
 NO_CANCELLER = f"headphones are best; {adding('talk')} brings an echo canceller"
 
 
@@ -44,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--microphone", metavar="DEVICE", help="its number, or a part of its name")
     parser.add_argument("--loudspeaker", metavar="DEVICE", help="its number, or a part of its name")
     parser.add_argument("--camera", nargs="?", const="0", metavar="DEVICE", help="show the model this camera (0)")
+    add_wake_argument(parser)
     parser.add_argument("--times", action="store_true", help="print how long each part of a turn took")
     add_model_arguments(parser)
 
@@ -80,7 +90,7 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
         if camera is not None:
             _tell("the camera is on: one picture is taken when you begin to speak")
         settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True,
-                            memory=True)  # fmt: skip
+                            memory=True, wake=args.wake)  # fmt: skip
         session = app.talks.open(settings)
         player = Player()
         sound: Channel[Pcm] = Channel(100)
@@ -92,6 +102,8 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
             microphone(sound, args.microphone, echo, _tell) as ear,
             loudspeaker(player, args.loudspeaker, echo, _tell) as mouth,
         ):
+            if args.wake and app.talks.wake_words is None:
+                _tell(NO_WAKE_WORDS)
             _tell(f"listening; {advice}; Ctrl-C ends")
             lost: Sequence[Exception] = ()
             try:
@@ -126,7 +138,9 @@ async def follow_talk(
         SpeechStarted,
         StopPlayback,
         TruncateItem,
+        WakeChanged,
     )
+    from assistant.local.chime import CHIME
 
     async for event in session.events:
         match event:
@@ -136,12 +150,16 @@ async def follow_talk(
                 player.duck(event.level)
             case Resume():
                 player.unduck()
+            case WakeChanged():
+                if event.state == "called":
+                    player.put("", CHIME)
+                _tell(WAKE_STATES[event.state])
             case SightChanged(sees=False) if camera is not None:
                 camera.close()
                 camera = None
                 _tell("the model that answers now cannot see; the camera is off")
             case StopPlayback() | SpeechStarted():
-                item_id = player.stop()
+                item_id = player.current and player.stop()  # the chime may sound to its end
                 player.unduck()
                 if item_id:
                     heard_ms = player.heard_samples(item_id) / 24

@@ -6,7 +6,8 @@ state to that one. So an undo, an interruption and a rewind are one operation.
 
 llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
 tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
-asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`
+asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`;
+        phrases that call, `WakeWords`
 keeper  for programs and hands: `CapsuleKeeper`, `ModelKeeper` (language models), `HouseholdKeeper` (timers, lists)
 work    an engine's work, its cost and effects; states that are forked, taken back, parked and forgotten, `Stateful`
 """
@@ -16,6 +17,7 @@ from assistant.contracts.asr import (
     MOST_TERMS,
     AsrFacts,
     HeardWord,
+    NameSpotter,
     Partial,
     PlayedSound,
     Rescorer,
@@ -23,6 +25,7 @@ from assistant.contracts.asr import (
     SpeechDetector,
     Transcriber,
     Transcript,
+    WakeWords,
 )
 from assistant.contracts.keeper import CapsuleKeeper, HouseholdKeeper, KeptCapsule, ModelKeeper, Removed
 from assistant.contracts.llm import (
@@ -47,8 +50,10 @@ from assistant.contracts.work import Cost, Stateful, Synced
 
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "ModelKeeper", "Partial",
+    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "ModelKeeper", "NameSpotter",
+    "Partial",
     "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd", "ReplyOptions", "ReplyPiece",
     "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM", "StatefulTTS", "Synced",
     "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
+    "WakeWords",
 ]  # fmt: skip

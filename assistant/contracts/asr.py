@@ -151,6 +151,27 @@ class Transcriber(Protocol):
         """End the talk: drop the utterance and everything learnt of the speaker, including the expected words."""
 
 
+class NameSpotter(Protocol):
+    """Listens for wake words in one stream of sound."""
+
+    def spot(self, sound: Pcm) -> str | None:
+        """More sound, any length -> the wake word whose end was just heard."""
+
+    def start_over(self) -> None:
+        """Forget all sound so far."""
+
+
+class WakeWords(Protocol):
+    """The wake words that this machine knows."""
+
+    @property
+    def words(self) -> tuple[str, ...]: ...
+
+    def spotter(self) -> NameSpotter:
+        """Load a listener of one's own; takes a few milliseconds."""
+        ...
+
+
 class Rescorer(Protocol):
     """A second opinion on what was said, from whoever answers it. Any thread may ask."""
 

@@ -53,6 +53,7 @@ from assistant.events.extensions import (
     ToolsListed,
     ToolUsed,
     TranscriptPartial,
+    WakeChanged,
 )
 from assistant.events.items import (
     REPLY_RATE,
@@ -128,6 +129,7 @@ Event: TypeAlias = (
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | ToolBegun | ToolAsked
     | ToolsListed | MemoryChanged | FrameShown | TimelineReady | SightChanged
+    | WakeChanged
 )  # fmt: skip
 
 __all__ = [
@@ -220,4 +222,5 @@ __all__ = [
     "Undo",
     "UpdateSettings",
     "Usage",
+    "WakeChanged",
 ]  # fmt: skip

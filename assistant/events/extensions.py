@@ -145,8 +145,17 @@ class SightChanged:
     sees: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WakeChanged:
+    """Extension: whether the talk waits for its name, was called, or is open for more. `called`: the name."""
+
+    state: Literal["waiting", "called", "open"]
+    called: str = ""
+
+
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
     ToolAsked, MemoryChanged, FrameShown, TimelineReady, SightChanged,
+    WakeChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

@@ -99,6 +99,8 @@ class Settings:
     speed: float = 1.0
     memory: bool = False
     """The talk begins with what is remembered of its user, and may add to it."""
+    wake: bool = False
+    """Nothing is listened to until somebody calls the assistant by name."""
     duck: bool = False
     """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
     realm: str = ""

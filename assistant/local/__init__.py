@@ -5,5 +5,6 @@ devices   the two streams
 form      the rate and the channels that a device takes
 echo      the one taken out of the other
 camera    the newest picture
+chime     the sound that answers a name
 ringing   words on the loudspeaker while no front is connected
 """

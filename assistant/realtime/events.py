@@ -21,7 +21,7 @@ from assistant.realtime.settings import Facts, read_max_tokens, read_modality, r
 
 EXTENSION_NAMES = (
     "heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock", "tools",
-    "pictures", "answers", "memory",
+    "pictures", "answers", "memory", "wake",
 )  # fmt: skip
 MAX_MS = 1_000_000_000
 MAX_METADATA = 16
@@ -338,6 +338,11 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         "memory",
         "assistant.remembered",
         lambda e: {"response_id": e.response_id, "added": list(e.added), "removed": list(e.removed)},
+    ),
+    talk.WakeChanged: (
+        "wake",
+        "assistant.wake",
+        lambda e: {"state": e.state} | ({"called": e.called} if e.called else {}),
     ),
     talk.PersonaSwitched: (
         "personas",

@@ -78,14 +78,16 @@ def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ..
 class WireSession:
     """The facts about the session that a client receives. `session_id` makes all ids of the connection unique.
 
-    born_ms     by the server's clock
-    born_unix   seconds since 1970
+    wake_at_start  the server was started for being called by name: its page begins so
+    born_ms        by the server's clock
+    born_unix      seconds since 1970
     """
 
     session_id: str
     conversation_id: str
     capsules: bool = True
     sees: bool = True
+    wake_at_start: bool = False
     born_ms: float = 0.0
     born_unix: int = 0
 
@@ -156,6 +158,8 @@ class Protocol:
                 "persona": self._config.settings.persona,
                 "capsules": self._session_facts.capsules,
                 "sees": self._session_facts.sees,
+                "wake": self._config.settings.wake,
+                "wake_at_start": self._session_facts.wake_at_start,
                 "server_ms": round(self._session_facts.born_ms, 3),
             }
         return self._event(kind, {"session": session})
@@ -197,6 +201,14 @@ class Protocol:
             return self._extension(kind, event, event_id, now_ms)
         raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
 
+    def _wake(self, event: Fields, event_id: str | None) -> Received:
+        """From now on the talk waits for its name, or no longer does."""
+        wake = event.boolean("on")
+        if wake is None:
+            raise event.missing("on")
+        before = self._updates[-1][1] if self._updates else self._config
+        return self._updated(replace(before, settings=replace(before.settings, wake=wake)), event_id)
+
     def _append(self, event: Fields, event_id: str | None) -> Received:
         form = self._input_format
         pcm = self._inlet.samples_of(event, form)
@@ -209,11 +221,13 @@ class Protocol:
     def _update(self, event: Fields, event_id: str | None) -> Received:
         """Merge a configuration, which holds for the wire at once, and for the talk when the talk says so."""
         before = self._updates[-1][1] if self._updates else self._config
-        merged = merge(before, event.need_obj("session"), self._facts)
+        return self._updated(merge(before, event.need_obj("session"), self._facts), event_id)
+
+    def _updated(self, config: SessionConfig, event_id: str | None) -> Received:
         cause = self._cause(event_id)
-        self._updates.append((cause, merged))
-        self._input_format = merged.input_format  # clients append in the new format without waiting for the answer
-        return Received((talk.UpdateSettings(merged.settings, cause),))
+        self._updates.append((cause, config))
+        self._input_format = config.input_format  # clients append in the new format without waiting for the answer
+        return Received((talk.UpdateSettings(config.settings, cause),))
 
     def _create_response(self, event: Fields, event_id: str | None) -> Received:
         command = read_response_create(
@@ -230,6 +244,9 @@ class Protocol:
             needed, reader = EXTENSION_READERS[kind]
             self._need(needed, kind)
             return self._command(reader(event), event_id)
+        if kind == "assistant.wake":
+            self._need("wake", kind)
+            return self._wake(event, event_id)
         if kind == "assistant.ping":
             self._need("clock", kind)
             client_ms = event.number("client_ms", -1e15, 1e15)

@@ -71,6 +71,8 @@ class ServerContext:
     """The keeper of language models; None if they cannot be changed."""
     settings: Settings = field(default_factory=Settings)
     """The settings that a session starts with."""
+    wake: bool = False
+    """The page begins by waiting for a name."""
     keys: Keys = field(default_factory=Keys)
     born: float = field(default_factory=time.monotonic)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)

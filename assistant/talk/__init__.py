@@ -14,6 +14,7 @@ ear            sound to frozen observations, on a thread
 edits          a front's changes to the conversation
 expected       words that this talk makes likelier, for the transcriber
 forgotten      a remembered sentence taken out of a talk
+gate           waits for a name, was called, or is open: a pure step
 heard          samples played to words heard
 hearing        feeds the ear, reads the words, reports both
 idle           nobody speaks
@@ -49,6 +50,8 @@ turn_end       decides whether the user has begun, and whether the user has fini
 turn_taking    who speaks, and what follows: one state, one pure step
 turns          each turn's number and the time it takes
 view           the view that a reply gets of the talk: persona, tools, prompt
+waiting        sound before a name: three seconds, searched for it
+wake_sign      tells the ear about the talk and the front about the gate
 """
 
 from typing import TYPE_CHECKING

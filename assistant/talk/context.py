@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids, random_ids
-from assistant.contracts import ASR, LLM, TTS, Stateful
+from assistant.contracts import ASR, LLM, TTS, Stateful, WakeWords
 from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
 from assistant.talk.approvals import Approvals
@@ -103,6 +103,8 @@ class Services:
     """Whether replies are begun in private before a turn is certain to be over."""
     lost: str | None = None
     """The words for a reply that came to nothing, or for a turn without a word; None: the model is asked anyway."""
+    wake_words: WakeWords | None = None
+    """Words that call a talk besides the names of its personas; None: there are none."""
     echo: bool = False
     """Whether our own voice is removed from the microphone's sound."""
 

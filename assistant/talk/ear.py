@@ -15,11 +15,13 @@ import numpy as np
 
 from assistant.base.pcm import samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import PlayedSound, SpeechDetector
+from assistant.contracts import PlayedSound, SpeechBlock, SpeechDetector
 from assistant.events import Pcm, SemanticVad, ServerVad, TurnDetection
+from assistant.talk.gate import Gate, GateIs, Seen, step
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar
 from assistant.talk.turn_taking import Joinable
+from assistant.talk.waiting import Call, Waiting
 
 STEP = 512
 """The detector gets at most one block at a time, so that nothing behind a turn's end is swallowed."""
@@ -35,6 +37,15 @@ NOTHING_KNOWN = WordsSoFar()
 
 
 @dataclass(frozen=True, slots=True)
+class WakeNow:
+    """What a talk that is called by name tells the ear. `busy` and `asks`: see `gate.Seen`."""
+
+    names: tuple[str, ...]
+    busy: bool = False
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TalkNow:
     """Everything that the ear must know of the talk, for one slice of sound.
 
@@ -46,6 +57,7 @@ class TalkNow:
     words        the words so far, as they are known
     powers       powers of turns that had words, since the last slice
     expected     words that the next utterance is likelier to have
+    wake         None: everything that is said is meant for this talk
     """
 
     detection: TurnDetection
@@ -57,18 +69,20 @@ class TalkNow:
     words: WordsSoFar = NOTHING_KNOWN
     powers: tuple[float, ...] = ()
     expected: tuple[str, ...] = ()
+    wake: WakeNow | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Sound that is being written down, as far as it has come. `announced`: its beginning was noticed. `joins`: the
-    previous turn, whose sound is written down with it."""
+    previous turn, whose sound is written down with it. `called`: the name that it begins with."""
 
     item_id: str
     announced: bool
     start: int
     samples: int = 0
     joins: str | None = None
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,8 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """The ear's position behind a slice. `detects`: the ear decides itself when a turn begins and ends."""
+    """The ear's position behind a slice. `detects`: the ear decides itself when a turn begins and ends. `gate`: None
+    where nobody has to call."""
 
     stretch: Stretch | None = None
     detects: bool = False
@@ -95,22 +110,32 @@ class SoFar:
     silence_ms: float = 0.0
     sure: float = 1.0
     fall: int = 0
+    gate: GateIs | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """The signs noticed in a slice, in order, and the number of samples used: none behind a turn's end."""
+    """The signs noticed in a slice, in order, and the number of samples used: none behind a turn's end. `called`: the
+    name that was found in it."""
 
     notes: tuple[Noted, ...]
     taken: int
     so_far: SoFar
+    called: str | None = None
 
 
 class Ear:
     """One session's ear. It handles one call at a time, on any thread."""
 
-    def __init__(self, detector: SpeechDetector, scribe: Scribe, new_id: Callable[[], str]) -> None:
-        self._detector, self._scribe, self._new_id = detector, scribe, new_id
+    def __init__(
+        self, detector: SpeechDetector, scribe: Scribe, new_id: Callable[[], str], waiting: Waiting
+    ) -> None:
+        self._detector, self._scribe, self._new_id, self._waiting = detector, scribe, new_id, waiting
+        self._gate: Gate | None = None
+        self._call: Call | None = None
+        """The call whose request has not begun yet."""
+        self._called: str | None = None
+        """The name that was found in the slice under way."""
         self._turns: TurnDetector | None = None
         self._samples = self._origin = 0
         """Samples taken since the session began, and how many of them came before the turn detector's first one."""
@@ -131,7 +156,8 @@ class Ear:
         turns = self._turns
         if turns is None:
             return SoFar(self._stretch)
-        return SoFar(self._stretch, True, turns.speech_ms, turns.silence_ms, turns.sure, turns.fall)
+        gate = self._gate and self._gate.state
+        return SoFar(self._stretch, True, turns.speech_ms, turns.silence_ms, turns.sure, turns.fall, gate)
 
     @property
     def pushes_to_end(self) -> bool:
@@ -143,12 +169,14 @@ class Ear:
         """Run the models over a slice, up to the end of a turn if the slice contains one."""
         if self._stretch is not None and self._stretch.item_id == talk.set_aside:
             self.forget_stretch()
+        self._called = None
         if talk.detection is None:
             notes, taken = self._store(pcm, talk), pcm.size
         else:
+            self._mind_gate(talk)
             notes, taken = self._detect(pcm, played, talk, talk.detection)
         self._samples += taken
-        return Digested(tuple(notes), taken, self.so_far)
+        return Digested(tuple(notes), taken, self.so_far, self._called)
 
     def close_stretch(self) -> Noted | None:
         """End the stretch under way, if any, where its speech ended: no more of it is written down."""
@@ -203,6 +231,7 @@ class Ear:
         self, pcm: Pcm, played: PlayedSound | None, talk: TalkNow, detection: ServerVad | SemanticVad
     ) -> tuple[list[Noted], int]:
         turns = self._follow(talk, detection)
+        turns.pass_over(self._waiting.take_dropped())
         begun_before = talk.now - (self._samples + pcm.size) / HEARING_RATE
         notes: list[Noted] = []
         for start in range(0, pcm.size, STEP):
@@ -211,9 +240,10 @@ class Ear:
             self._rest = np.concatenate([self._rest, part])
             for block in self._detector.push(part, part_of(played, start, part.size), turns.quick or turns.over_reply):
                 self._rest = self._rest[block.samples :]
-                noted = self._judge_block(turns, talk, block.sound, block.probability, begun_before)
-                if noted is not None:
-                    notes.append(noted)
+                for let_in in self._let_in(block, turns, talk):
+                    noted = self._judge_block(turns, talk, let_in.sound, let_in.probability, begun_before)
+                    if noted is not None:
+                        notes.append(noted)
             if notes and notes[-1].sign is Sign.END:
                 # Sound behind the end belongs to the next turn, and the transcriber must finish this turn before it
                 # gets any of that: the rest of the slice comes back here after `final`.
@@ -226,11 +256,42 @@ class Ear:
             notes.append(self._noted(None, self._stretch, turns))
         return notes, pcm.size
 
+    def _mind_gate(self, talk: TalkNow) -> None:
+        """Open or close for this slice. Behind a closed gate no sound is left for a commit by hand."""
+        before, wake = self._gate, talk.wake
+        if wake is None:
+            self._gate = self._call = None
+        else:
+            seen = Seen(talk.now, busy=wake.busy or self._stretch is not None, asks=wake.asks)
+            self._gate = step(before or Gate(), seen)
+        waits = self._gate is not None and self._gate.waits
+        if waits != (before is not None and before.waits):
+            self._waiting.let_go()
+        if waits:
+            self._call = None
+            self._recent.clear()
+            self._recent_samples = self._uncommitted = 0
+
+    def _let_in(self, block: SpeechBlock, turns: TurnDetector, talk: TalkNow) -> tuple[SpeechBlock, ...]:
+        """The block, or none while a name is waited for, or the whole request so far behind a call."""
+        if self._gate is None or not self._gate.waits or talk.wake is None:
+            return (block,)
+        call = self._waiting.hear(block, talk.wake.names)
+        turns.pass_over(self._waiting.take_dropped())
+        self._uncommitted = 0
+        if call is None:
+            return ()
+        self._call, self._called, self._gate = call, call.name, step(self._gate, Seen(talk.now, called=True))
+        self._uncommitted = sum(one.samples for one in call.blocks)
+        return call.blocks
+
     def _follow(self, talk: TalkNow, detection: ServerVad | SemanticVad) -> TurnDetector:
         """The turn detector, made anew if detection was off until now; it counts from there."""
         if self._turns is None:
             self._turns = TurnDetector(detection, HEARING_RATE)
             self._detector.reset()
+            self._waiting.let_go()
+            self._waiting.take_dropped()
             self._rest = np.zeros(0, np.float32)
             self._origin = self._samples
         for power in talk.powers:
@@ -275,7 +336,10 @@ class Ear:
         first = start if joins is None else joins.start
         wanted = self._origin + turns.position - first + samples_of(padding_ms(talk.detection), HEARING_RATE)
         sound = np.concatenate(list(self._recent))[-wanted:]
-        stretch = Stretch(self._new_id(), True, first, joins=None if joins is None else joins.item_id)
+        leads = self._call.name if self._call is not None and self._call.leads else ""
+        joined, called = (None, leads) if joins is None else (joins.item_id, joins.called)
+        stretch = Stretch(self._new_id(), True, first, joins=joined, called=called)
+        self._call = None
         return replace(self._noted(Sign.ONSET, self._begin_stretch(stretch, sound, talk.expected), turns), at=start)
 
     def _joined(self, talk: TalkNow, moment: float) -> Stretch | None:
@@ -290,7 +354,8 @@ class Ear:
         return Noted(sign, stretch, end, turns.speech_ms, turns.silence_ms, turns.fall, power)
 
     def _begin_stretch(self, stretch: Stretch, sound: Pcm, expected: tuple[str, ...]) -> Stretch:
-        self._scribe.begin_utterance(expected)  # a turn that was set aside or cleared has left its words there
+        # A turn that was set aside or cleared has left its words there.
+        self._scribe.begin_utterance(expected, stretch.called)
         self._asked_ms = 0.0
         return self._write_down(stretch, sound)
 

@@ -41,6 +41,8 @@ from assistant.talk.off_loop import SessionThreads
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import Sign, heard_words
 from assistant.talk.turn_taking import joinable
+from assistant.talk.waiting import Waiting
+from assistant.talk.wake_sign import WakeSign
 from assistant.text.unfinished import wants_more
 
 T = TypeVar("T")
@@ -76,7 +78,9 @@ class Hearing:
         self._threads = SessionThreads(services.offload)
         self._detector = services.asr.detector()
         self._scribe = Scribe(services.asr, self._threads)
-        self._ear = Ear(self._detector, self._scribe, partial(services.ids, "item"))
+        waiting = Waiting(self._scribe, services.wake_words)
+        self._ear = Ear(self._detector, self._scribe, partial(services.ids, "item"), waiting)
+        self._sign = WakeSign(context)
         self._so_far = SoFar()
         self._time = SampleClock(HEARING_RATE)
         self._resampler: Resampler | None = None
@@ -156,6 +160,7 @@ class Hearing:
                 digested = await self._threads(partial(self._ear.take_in, part, played, self._talk_now()))
                 self._so_far, taken = digested.so_far, digested.taken
                 self._time.advance(taken, self._context.now())
+                await self._sign.show(digested)
                 part, played = part[taken:], part_of(played, taken, part.size)
                 # Report before looking at the next slice: a verdict over a reply may set the turn aside in between.
                 for note in digested.notes:
@@ -172,7 +177,7 @@ class Hearing:
         return TalkNow(
             self._detection, now, over_reply=judges and turn.audible(now), judged=turn.judging is not None,
             joinable=joinable(turn, settings), set_aside=aside, words=self._words, powers=powers,
-            expected=self._leaning.words,
+            expected=self._leaning.words, wake=self._sign.wake_now(),
         )  # fmt: skip
 
     # -------------------------------------------------------------------------------------- observations

@@ -9,10 +9,12 @@ transcript is ready when the turn is. If the user goes on, it is pushed then.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from assistant.contracts import ASR, Partial, Transcriber, Transcript
 from assistant.events import Pcm
+from assistant.text.called import without_name
 from assistant.text.written import as_written
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ class Scribe:
         self._held: list[Pcm] | None = None
         self._reading = self._waiting = False
         self._expected: tuple[str, ...] = ()
+        self._called = ""
 
     async def open(self) -> None:
         """Get a transcriber. Loading one may take a while."""
@@ -56,9 +59,20 @@ class Scribe:
 
     # -------------------------------------------------------------------------- off the event loop
 
-    def begin_utterance(self, expected: tuple[str, ...]) -> None:
-        """Begin a new utterance, which is likelier to have these words. Sound held from the previous one is dropped."""
-        self._held = None
+    def glance(self, sound: Pcm, expected: tuple[str, ...]) -> str:
+        """Read sound that belongs to no utterance, and keep nothing of it. Ears that fail have heard nothing."""
+        self.begin_utterance(expected)
+        text = ""
+        with suppress(Exception):  # as for interim words: the last pass of a turn meets it too and reports it
+            self._open.push(sound)
+            text = self._open.pause().text
+        self._open.reset()
+        return text
+
+    def begin_utterance(self, expected: tuple[str, ...], called: str = "") -> None:
+        """Begin a new utterance, which is likelier to have these words. Sound held from the previous one is dropped.
+        `called`: the name that it begins with, which is never shown."""
+        self._held, self._called = None, called
         self._open.reset()
         if expected != self._expected:
             self._expected = expected
@@ -115,4 +129,4 @@ class Scribe:
 
     def shown(self, text: str) -> str:
         """The text as a front sees it, with capitals and figures as far as they can be known if the engine has none."""
-        return text if self._open.facts.cased else as_written(text)
+        return without_name(text if self._open.facts.cased else as_written(text), self._called)

@@ -40,6 +40,7 @@ class Talks:
         self.limit = limit
         self.personas = services.personas
         self.metrics = services.metrics
+        self.wake_words = services.wake_words
         self.defaults = settings if settings is not None else Settings()
         """The settings of a session whose front asks for none."""
         self._services = services

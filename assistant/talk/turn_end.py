@@ -211,6 +211,10 @@ class TurnDetector:
         """Note that a turn of this power had words: a much softer voice among others is not the user's."""
         self._own.spoke(power, self._position / self._rate)
 
+    def pass_over(self, samples: int) -> None:
+        """Count sound that is not looked at, between turns."""
+        self._position += samples
+
     def step(self, probability: float, samples: int, power: float = 1.0) -> Sign | None:
         """Handle one more block of `samples` samples and mean square `power` that is speech with this probability."""
         begin = self._position

@@ -1,5 +1,6 @@
 """Texts, as they are written, as they are said, and cut into what can be spoken on its own.
 
+called        a name at the beginning, and the words behind it
 english       English words that steer a talk
 hesitations   drops words that only gain time
 languages     chooses the language whose words steer a talk

@@ -1,6 +1,6 @@
 /** Draws the bar: the microphone button, what is going on, notices, and help when the microphone is not to be had. */
 
-import { answering, phase } from "../session.js";
+import { answering, byName, phase } from "../session.js";
 import { byId, make, setText } from "./dom.js";
 
 /** @type {Record<string, {title: string, steps: string[]}>} */
@@ -47,6 +47,7 @@ function sentence(state, now, name) {
     case "hearing": return "Listening to you";
     case "thinking": return "Thinking";
     case "speaking": return microphone.status === "on" && microphone.mode === "open" && !microphone.muted ? `${name} is speaking. Just talk to interrupt.` : `${name} is speaking`;
+    case "waiting": return `Say “${name}” to begin`;
     case "listening": return microphone.mode === "push" ? "Go on, I am listening" : "Listening";
     default: break;
   }
@@ -94,6 +95,8 @@ export function controls({ onDismiss, onOffer }) {
     byId("mic").classList.toggle("live", live);
     byId("mic").classList.toggle("stop", stops(state));
     byId("mode").setAttribute("aria-pressed", String(microphone.mode === "push"));
+    byId("wake").hidden = !state.session?.assistant?.extensions?.includes("wake") || microphone.mode === "push";
+    byId("wake").setAttribute("aria-pressed", String(byName(state)));
     byId("mute").setAttribute("aria-pressed", String(microphone.muted));
     const off = microphone.status !== "on";
     setText(byId("mute"), off ? "Listen" : microphone.muted ? "Unmute" : "Mute");

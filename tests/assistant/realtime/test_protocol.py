@@ -26,7 +26,8 @@ UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
 def connection(*extensions: str) -> Protocol:
-    return Protocol(WireSession("sess_1", "conv_1", True, False, 5.0, 1000), FACTS, extensions=frozenset(extensions))
+    wire = WireSession("sess_1", "conv_1", True, False, False, 5.0, 1000)
+    return Protocol(wire, FACTS, extensions=frozenset(extensions))
 
 
 def send(protocol: Protocol, **event: object):

@@ -13,6 +13,7 @@ from assistant.talk.ear import Ear, Noted, TalkNow, padding_ms
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import Sign, WordsSoFar
 from assistant.talk.turn_taking import Joinable
+from assistant.talk.waiting import Waiting
 from tests.fakes.models import FakeEars, counting_ids
 from tests.fakes.talk import inline
 
@@ -27,7 +28,7 @@ class Bench:
         self.ears, ids = FakeEars(), counting_ids()
         self.scribe = Scribe(self.ears, inline)
         asyncio.run(self.scribe.open())
-        self.ear = Ear(self.ears.detector(), self.scribe, lambda: ids("item"))
+        self.ear = Ear(self.ears.detector(), self.scribe, lambda: ids("item"), Waiting(self.scribe, None))
         parts = []
         for silence_s, words, speech_s in steps:
             parts += [np.zeros(round(silence_s * RATE), np.float32), self.ears.spoken(words, speech_s)]

@@ -1,0 +1,93 @@
+"""Wake words: small networks that find one phrase each, through `pymicro-wakeword` (Apache-2.0, weights inside).
+
+The home folder may hold more, each a `.tflite` with a `.json` beside it as microWakeWord's training writes them. One whose `wake_word` is the name of a persona calls that persona.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from assistant.base.errors import SettingError
+from assistant.base.sound import Pcm
+
+if TYPE_CHECKING:
+    from pymicro_wakeword import MicroWakeWord
+
+
+@dataclass(frozen=True)
+class MicroWakeWords:
+    """Models of one phrase each, by their files."""
+
+    models: tuple[tuple[str, Path], ...]
+    """The phrase, and the file that describes its model."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(phrase for phrase, _ in self.models)
+
+    def spotter(self) -> MicroSpotter:
+        from pymicro_wakeword import MicroWakeWord
+
+        return MicroSpotter([(phrase, MicroWakeWord.from_config(path)) for phrase, path in self.models])
+
+
+class MicroSpotter:
+    """See `NameSpotter`. All models share one spectrum."""
+
+    def __init__(self, models: Sequence[tuple[str, MicroWakeWord]]) -> None:
+        from pymicro_wakeword import MicroWakeWordFeatures
+
+        self._models, self._features = models, MicroWakeWordFeatures()
+        self._fresh = True
+
+    def spot(self, sound: Pcm) -> str | None:
+        self._fresh = False
+        pcm16 = (np.clip(sound, -1.0, 1.0) * 32767).astype("<i2").tobytes()
+        found = None
+        for features in self._features.process_streaming(pcm16):
+            for phrase, model in self._models:
+                if model.process_streaming(features):
+                    found = phrase
+        return found
+
+    def start_over(self) -> None:
+        if not self._fresh:  # loading them anew takes 2 ms
+            self._features.reset()
+            for _, model in self._models:
+                model.reset()
+        self._fresh = True
+
+
+def open_wake_words(folder: Path) -> MicroWakeWords | None:
+    """The models of the package and of this folder; None where the package is missing.
+
+    Raises SettingError for a model of the folder that cannot be used. Those of the package are not loaded yet.
+    """
+    found = importlib.util.find_spec("pymicro_wakeword")
+    if found is None or found.origin is None:
+        return None
+    shipped = sorted((Path(found.origin).parent / "models").glob("*.json"))
+    own = sorted(folder.glob("*.json"))
+    words = MicroWakeWords(tuple((_phrase(path), path) for path in (*shipped, *own)))
+    if own:
+        try:
+            words.spotter()
+        except (OSError, KeyError, ValueError, RuntimeError) as error:
+            raise SettingError(f"{folder} has a wake word that cannot be loaded: {error}") from error
+    return words
+
+
+def _phrase(path: Path) -> str:
+    """The phrase of a model. Raises SettingError."""
+    try:
+        phrase = json.loads(path.read_text("utf-8"))["wake_word"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"{path} must be JSON with a `wake_word`, as microWakeWord writes it ({error!r})") from error
+    return str(phrase)

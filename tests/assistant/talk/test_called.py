@@ -1,0 +1,110 @@
+"""A talk that is called by name: what is said before leaves no trace, and what follows is a turn like any other."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assistant.events import (
+    AudioDelta,
+    Message,
+    PersonaSwitched,
+    ServerVad,
+    Settings,
+    SpeechStarted,
+    TranscriptCompleted,
+    WakeChanged,
+)
+from tests.fakes.models import FakeEars
+from tests.fakes.talk import World
+
+SETTINGS = Settings(persona="ada", turn_detection=ServerVad(), wake=True)
+
+
+def world(**how) -> World:
+    return World(settings=replace(SETTINGS, **how.pop("settings", {})), **how)
+
+
+def events(world: World, kind: type) -> list:
+    return [got.event for got in world.log if isinstance(got.event, kind)]
+
+
+def states(world: World) -> list[tuple[str, str]]:
+    return [(event.state, event.called) for event in events(world, WakeChanged)]
+
+
+def words(session) -> list[str]:
+    return [part.text or part.transcript for item in session.items if isinstance(item, Message)
+            for part in item.content if getattr(part, "text", None) or getattr(part, "transcript", None)]  # fmt: skip
+
+
+def test_nothing_before_the_name_is_in_transcript_log_or_journal(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    talk = world(folder=tmp_path)
+    session = talk.play(
+        (1.0, ("the secret is a walnut", 2.0)), (3.4, ("really a walnut", 1.0)),
+        (5.0, ("ada what time is it", 1.6)), until=12.0,
+    )  # fmt: skip
+    heard = [event.transcript for event in events(talk, TranscriptCompleted)]
+    assert heard == ["What time is it"] and states(talk)[:3] == [("waiting", ""), ("called", "Ada"), ("open", "")]
+    began = events(talk, SpeechStarted)
+    assert len(began) == 1 and 4600 <= began[0].audio_start_ms <= 5000  # counted from the first sound ever sent
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    everything = f"{talk.log}{session.items}{caplog.text}{kept!r}{talk.llm.folded}{talk.llm.heard}"
+    assert "time is it" in everything and "walnut" not in everything and "secret" not in everything
+
+
+def test_no_sound_before_the_name_reaches_the_ears_of_the_turn():
+    """The end of what was said before lies in the padding of an ordinary turn."""
+    pushed = []
+
+    class Recording(FakeEars):
+        def transcriber(self):
+            made = super().transcriber()
+            push = made.push
+            made.push = lambda pcm: (pushed.append(pcm), push(pcm))
+            return made
+
+    ears = Recording()
+    talk = world(asr=ears)
+    talk.asr = ears
+    talk.play((1.0, ("walnut walnut", 1.0)), (2.3, ("ada what time is it", 1.6)), until=6.0)
+    turn = np.concatenate(pushed[-60:])
+    assert events(talk, TranscriptCompleted)[0].transcript == "What time is it"
+    first = 0.2 + 0.001  # the level of the first utterance
+    last_read = max(i for i, pcm in enumerate(pushed) if np.any(np.isclose(pcm, first, atol=1e-5)))
+    glances = [i for i, pcm in enumerate(pushed) if pcm.size > 8000]
+    assert last_read in glances and turn.size  # only the look for the name saw it, never the turn
+
+
+def test_a_follow_up_needs_no_name_and_then_it_waits_again():
+    talk = world()
+    talk.play(
+        (1.0, ("ada what time is it", 1.6)), (6.0, ("and tomorrow", 1.0)), (30.0, ("is anybody there", 1.0)), until=33.0
+    )
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["What time is it", "and tomorrow"]
+    assert [state for state, _ in states(talk)] == ["waiting", "called", "open", "waiting"]
+
+
+def test_a_name_alone_opens_and_another_name_calls_another_persona():
+    talk = world()
+    talk.play((1.0, ("ben", 0.6)), (4.0, ("what time is it", 1.2)), until=8.0)
+    assert [event.name for event in events(talk, PersonaSwitched)] == ["ben"]
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["what time is it"]
+    assert states(talk)[:3] == [("waiting", ""), ("called", "Ben"), ("open", "")]
+
+
+def test_stop_is_enough_while_it_sounds():
+    talk = world(answers=lambda prompt: ["one two three four five six seven eight nine ten eleven " * 3], speed=2.0)
+    talk.play((1.0, ("ada count for me", 1.6)), (6.0, ("stop", 0.5)), until=9.0)
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["Count for me", "stop"]
+    assert events(talk, AudioDelta)
+
+
+def test_nobody_has_to_call_where_nobody_asked_for_it():
+    talk = world(settings={"wake": False})
+    talk.play((1.0, ("ada what time is it", 1.6)), until=5.0)
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["Ada what time is it"]
+    assert states(talk) == []

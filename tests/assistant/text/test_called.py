@@ -1,0 +1,41 @@
+"""A name at the beginning of what was said, however the ears spell it."""
+
+import pytest
+
+from assistant.text.called import called_name, without_name
+
+NAMES = ("Ada", "Ben", "Okay Nabu", "Hey Jarvis")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "rest"),
+    [
+        ("Ada, what time is it?", "Ada", "What time is it?"),
+        ("Aida set a timer", "Ada", "Set a timer"),
+        ("Eta. Stop.", "Ada", "Stop."),
+        ("hey ada what time is it", "Ada", "what time is it"),
+        ("Okay, Ben, go on.", "Ben", "Go on."),
+        ("Hey Jarvis, stop.", "Hey Jarvis", "Stop."),
+        ("Ok, Nabu", "Okay Nabu", ""),
+        ("Hi, Ada!", "Ada", ""),
+    ],
+)
+def test_a_name_that_begins_a_sentence(text: str, name: str, rest: str) -> None:
+    found = called_name(text, NAMES)
+    assert found is not None and (found.name, found.rest) == (name, rest)
+    assert without_name(text, name) == rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Hey", "Add a timer.", "At a time like this", "Then stop.", "So, Ada, what?", "I told Ben", "Adam is here."],
+)
+def test_anything_else_calls_nobody(text: str) -> None:
+    assert called_name(text, NAMES) is None
+
+
+def test_a_pass_that_spells_the_name_oddly_does_not_show_it() -> None:
+    assert without_name("Then, what time is it?", "Ben") == "What time is it?"
+    assert without_name("Hey Bend stop", "Ben") == "Stop"
+    assert without_name("What time is it?", "Ben") == "What time is it?"
+    assert without_name("A", "Ada") == "A" and without_name("Ad", "Ada") == ""
