@@ -1,6 +1,7 @@
 """Wake words: small networks that find one phrase each, through `pymicro-wakeword` (Apache-2.0, weights inside).
 
-The home folder may hold more, each a `.tflite` with a `.json` beside it as microWakeWord's training writes them. One whose `wake_word` is the name of a persona calls that persona.
+The home folder may hold more, each a `.tflite` with a `.json` beside it, as microWakeWord's training writes them. One
+whose `wake_word` is the title of a persona calls that persona.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Ear:
         turns = self._turns
         if turns is None:
             return SoFar(self._stretch)
-        gate = self._gate and self._gate.state
+        gate = None if self._gate is None else self._gate.state
         return SoFar(self._stretch, True, turns.speech_ms, turns.silence_ms, turns.sure, turns.fall, gate)
 
     @property

@@ -241,3 +241,15 @@ test("a talk that moved to another tab is no notice, and nothing is retried", ()
   const state = run([...OPEN, { type: "error", error: { code: "conversation_moved", message: "x" } }, { type: "page.link", link: "moved", retryAt: null }]);
   assert.deepEqual([state.notices, state.link, state.retryAt, phase(state)], [[], "moved", null, "offline"]);
 });
+
+test("a talk that waits for its name says so until it is called", () => {
+  const session = (wake) => ({ id: "s", model: "tiny", assistant: { persona: "ada", wake } });
+  const on = run([...OPEN, { type: "page.microphone", status: "on" }]);
+  assert.equal(phase(on), "listening");
+  const waiting = run([{ type: "session.updated", session: session(true) }], on);
+  assert.equal(phase(waiting), "waiting");
+  const called = run([{ type: "assistant.wake", state: "called", called: "Ada" }], waiting);
+  assert.equal(phase(called), "listening");
+  assert.equal(phase(run([{ type: "session.updated", session: session(true) }], called)), "listening");
+  assert.equal(phase(run([{ type: "assistant.wake", state: "waiting" }, { type: "session.updated", session: session(false) }], called)), "listening");
+});

@@ -462,6 +462,7 @@ EXTENSION_EVENTS = [
     talk.ToolBegun("resp_1", "write", "files", "{}"),
     talk.ToolAsked("resp_1", "mcpr_1", "write", "files", "{}"),
     talk.PersonaSwitched("bo", "bo", 3.0),
+    talk.WakeChanged("called", "Bo"),
 ]
 
 
@@ -491,9 +492,20 @@ def test_client_extensions():
     assert send(protocol, type="assistant.capsules").wanted == "capsules"
     pong = protocol.receive(json.dumps({"type": "assistant.ping", "client_ms": 3}), now_ms=77.0).replies[0]
     assert pong["client_ms"] == 3 and pong["server_ms"] == 77.0
-    for kind in ("heard", "undo", "rewind", "persona", "capsules", "personas", "ping", "nonsense"):
+    for kind in ("heard", "undo", "rewind", "persona", "capsules", "personas", "ping", "wake", "nonsense"):
         step = send(connection(), type=f"assistant.{kind}", item_id="a", audio_ms=1, name="x", client_ms=1)
         assert types(step.replies) == ["error"]
+
+
+def test_a_client_asks_to_be_called_by_name_and_keeps_its_other_settings():
+    protocol = connection("wake")
+    assert not protocol.settings.wake
+    update(protocol, instructions="mine")
+    command = send(protocol, type="assistant.wake", on=True).commands[0]
+    assert command.settings.wake and command.settings.instructions == "mine"
+    session = protocol.emit(talk.SettingsUpdated(command.settings))[0]["session"]
+    assert session["assistant"]["wake"] and session["instructions"] == "mine"
+    assert types(send(protocol, type="assistant.wake").replies) == ["error"]
 
 
 def test_state_follows_the_talk():
