@@ -9,7 +9,7 @@ one `error` that names it.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,7 +34,7 @@ from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
 from assistant.realtime.items import item_json, pictured_json, response_json
 from assistant.realtime.mcp import listing_frames, mcp_frames
 from assistant.realtime.replies import State, WireReplies
-from assistant.realtime.settings import Facts, SessionConfig, merge, read_format
+from assistant.realtime.settings import Facts, SessionConfig, merge, read_format, with_wake
 from assistant.realtime.sound import SoundIn
 
 CAUSES_KEPT = 1024
@@ -152,16 +152,12 @@ class Protocol:
         expires = self._session_facts.born_unix + SESSION_SECONDS
         session = {"id": self._id, "expires_at": expires} | self._config.json(self._facts)
         if self.extensions:
+            facts, settings = self._session_facts, self._config.settings
             session["assistant"] = {
-                "extensions": sorted(self.extensions),
-                "conversation_id": self._conversation_id,
-                "persona": self._config.settings.persona,
-                "capsules": self._session_facts.capsules,
-                "sees": self._session_facts.sees,
-                "wake": self._config.settings.wake,
-                "wake_at_start": self._session_facts.wake_at_start,
-                "server_ms": round(self._session_facts.born_ms, 3),
-            }
+                "extensions": sorted(self.extensions), "conversation_id": self._conversation_id,
+                "persona": settings.persona, "capsules": facts.capsules, "sees": facts.sees, "wake": settings.wake,
+                "wake_at_start": facts.wake_at_start, "server_ms": round(facts.born_ms, 3),
+            }  # fmt: skip
         return self._event(kind, {"session": session})
 
     # -------------------------------------------------------------------------- client's frames
@@ -188,7 +184,7 @@ class Protocol:
         if kind == "input_audio_buffer.append":
             return self._append(event, event_id)
         if kind == "session.update":
-            return self._update(event, event_id)
+            return self._update(lambda before: merge(before, event.need_obj("session"), self._facts), event_id)
         if kind == "conversation.item.create":
             return self._command(read_create_item(event, self._new_id, self._input_format.rate), event_id)
         if kind == "response.create":
@@ -201,14 +197,6 @@ class Protocol:
             return self._extension(kind, event, event_id, now_ms)
         raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
 
-    def _wake(self, event: Fields, event_id: str | None) -> Received:
-        """From now on the talk waits for its name, or no longer does."""
-        wake = event.boolean("on")
-        if wake is None:
-            raise event.missing("on")
-        before = self._updates[-1][1] if self._updates else self._config
-        return self._updated(replace(before, settings=replace(before.settings, wake=wake)), event_id)
-
     def _append(self, event: Fields, event_id: str | None) -> Received:
         form = self._input_format
         pcm = self._inlet.samples_of(event, form)
@@ -218,16 +206,14 @@ class Protocol:
             tuple(talk.AppendAudio(pcm[start : start + APPEND_SAMPLES], form.rate, cause) for start in pieces)
         )
 
-    def _update(self, event: Fields, event_id: str | None) -> Received:
+    def _update(self, change: Callable[[SessionConfig], SessionConfig], event_id: str | None) -> Received:
         """Merge a configuration, which holds for the wire at once, and for the talk when the talk says so."""
         before = self._updates[-1][1] if self._updates else self._config
-        return self._updated(merge(before, event.need_obj("session"), self._facts), event_id)
-
-    def _updated(self, config: SessionConfig, event_id: str | None) -> Received:
+        merged = change(before)
         cause = self._cause(event_id)
-        self._updates.append((cause, config))
-        self._input_format = config.input_format  # clients append in the new format without waiting for the answer
-        return Received((talk.UpdateSettings(config.settings, cause),))
+        self._updates.append((cause, merged))
+        self._input_format = merged.input_format  # clients append in the new format without waiting for the answer
+        return Received((talk.UpdateSettings(merged.settings, cause),))
 
     def _create_response(self, event: Fields, event_id: str | None) -> Received:
         command = read_response_create(
@@ -246,7 +232,7 @@ class Protocol:
             return self._command(reader(event), event_id)
         if kind == "assistant.wake":
             self._need("wake", kind)
-            return self._wake(event, event_id)
+            return self._update(lambda before: with_wake(before, event), event_id)
         if kind == "assistant.ping":
             self._need("clock", kind)
             client_ms = event.number("client_ms", -1e15, 1e15)

@@ -176,6 +176,14 @@ def merge(config: SessionConfig, update: Fields, facts: Facts) -> SessionConfig:
     return config
 
 
+def with_wake(config: SessionConfig, event: Fields) -> SessionConfig:
+    """The talk waits for its name from now on, or no longer does. Raises PeerError."""
+    wake = event.boolean("on")
+    if wake is None:
+        raise event.missing("on")
+    return replace(config, settings=replace(config.settings, wake=wake))
+
+
 def _merge_input(config: SessionConfig, audio: Fields | None) -> SessionConfig:
     if audio is None:
         return config

@@ -38,7 +38,7 @@ NOTHING_KNOWN = WordsSoFar()
 
 @dataclass(frozen=True, slots=True)
 class WakeNow:
-    """What a talk that is called by name tells the ear. `busy` and `asks`: see `gate.Seen`."""
+    """Facts for the ear about a talk that is called by name. `busy` and `asks`: see `gate.Seen`."""
 
     names: tuple[str, ...]
     busy: bool = False

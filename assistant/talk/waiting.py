@@ -45,7 +45,7 @@ class Call:
 
 
 class Waiting:
-    """What was said before it was called is in `_ring` alone. `dropped`: samples that left it and are gone."""
+    """Sound from before a call is in `_ring` alone. `dropped`: samples that left it and are gone."""
 
     def __init__(self, scribe: Scribe, words: WakeWords | None) -> None:
         self._scribe, self._words = scribe, words
@@ -90,7 +90,7 @@ class Waiting:
         return None if self._spotter is None else self._spotter.spot(block.sound)
 
     def _follow(self, block: SpeechBlock) -> None:
-        """Where utterances begin and end."""
+        """Notice the beginning of an utterance."""
         speaks = block.probability >= (BEGINS if self._quiet else GOES_ON)
         if self._length is not None:
             self._length += 1
