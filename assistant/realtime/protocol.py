@@ -208,8 +208,7 @@ class Protocol:
 
     def _update(self, change: Callable[[SessionConfig], SessionConfig], event_id: str | None) -> Received:
         """Merge a configuration, which holds for the wire at once, and for the talk when the talk says so."""
-        before = self._updates[-1][1] if self._updates else self._config
-        merged = change(before)
+        merged = change(self._updates[-1][1] if self._updates else self._config)
         cause = self._cause(event_id)
         self._updates.append((cause, merged))
         self._input_format = merged.input_format  # clients append in the new format without waiting for the answer
