@@ -59,7 +59,7 @@ NAMES = ("Ada", "Hey Ada", "Hey Ben", "Hey Jarvis", "Alexa")
 """Each calls twenty times in each voice, with another request each time."""
 
 
-class Listener:
+class AwaitingEar:
     """An ear that waits for its name, and when it believed to be called."""
 
     def __init__(self, asr: ASR) -> None:
@@ -122,7 +122,7 @@ def calls(args: argparse.Namespace) -> dict[str, object]:
                     if place == "kitchen":
                         sound = add(sound, kitchen(sound.size, rng))
                     sound = sound + FLOOR * rng.standard_normal(sound.size).astype(np.float32)
-                    heard = [called for _, called in Listener(asr).hear(sound)]
+                    heard = [called for _, called in AwaitingEar(asr).hear(sound)]
                     wanted = name.split()[-1] if name.split()[-1] in ("Ada", "Ben") else name
                     missed[name] += wanted not in heard[:1]
                     if wanted not in heard[:1]:
@@ -210,7 +210,7 @@ def talk(args: argparse.Namespace) -> dict[str, object]:
         return {}
     args.saved.touch()
     done = [json.loads(line) for line in args.saved.read_text("utf-8").splitlines()]
-    listener = Listener(open_asr("moonshine"))
+    listener = AwaitingEar(open_asr("moonshine"))
     begin = time.monotonic()
     for number, (kind, sound) in enumerate(stretches(args)):
         if number < len(done):
@@ -252,7 +252,7 @@ def cost(args: argparse.Namespace) -> dict[str, object]:
     noise = kitchen(samples, rng)
     rooms = {"still": still, "kitchen": noise * 0.02 / noise.std(), "talk": joined(clips, rng)[:samples] + still}
     for name, sound in rooms.items():
-        listener = Listener(asr)
+        listener = AwaitingEar(asr)
         listener.hear(sound[: 5 * HEARING_RATE])
         spent = time.process_time()
         called = listener.hear(sound)

@@ -184,9 +184,7 @@ async def _serve_models(
             report(f"{choices.state.model} did not load, so {app.models.llm.name} answers: {choices.state.told}")
         models.runs(app.config, app.models.profile)
         starting.ready(replace(context_of(app), models=models, keys=keys, wake=wake))
-        if wake and app.talks.wake_words is None:
-            report(NO_WAKE_WORDS)
-        announce(url, app)
+        announce(url, app, wake)
 
     try:
         pause, before = partial(pause_talks, runner.app), None if first is config else config
@@ -201,7 +199,9 @@ def address_of(host: str, port: int, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def announce(url: str, app: start.App) -> None:
+def announce(url: str, app: start.App, wake: bool) -> None:
+    if wake and app.talks.wake_words is None:
+        print(NO_WAKE_WORDS)
     engines = app.talks.engines
     print(f"{engines.llm.name} thinks, {engines.tts.name} speaks, {engines.asr.name} listens")
     print(f"realtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")

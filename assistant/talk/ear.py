@@ -17,7 +17,7 @@ from assistant.base.pcm import samples_of
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import PlayedSound, SpeechBlock, SpeechDetector
 from assistant.events import Pcm, SemanticVad, ServerVad, TurnDetection
-from assistant.talk.gate import Gate, GateIs, Seen, step
+from assistant.talk.gate import GateIs, Seen, WakeGate, step
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar
 from assistant.talk.turn_taking import Joinable
@@ -131,7 +131,7 @@ class Ear:
         self, detector: SpeechDetector, scribe: Scribe, new_id: Callable[[], str], waiting: Waiting
     ) -> None:
         self._detector, self._scribe, self._new_id, self._waiting = detector, scribe, new_id, waiting
-        self._gate: Gate | None = None
+        self._gate: WakeGate | None = None
         self._call: Call | None = None
         """The call whose request has not begun yet."""
         self._called: str | None = None
@@ -263,7 +263,7 @@ class Ear:
             self._gate = self._call = None
         else:
             seen = Seen(talk.now, busy=wake.busy or self._stretch is not None, asks=wake.asks)
-            self._gate = step(before or Gate(), seen)
+            self._gate = step(before or WakeGate(), seen)
         waits = self._gate is not None and self._gate.waits
         if waits != (before is not None and before.waits):
             self._waiting.let_go()

@@ -26,7 +26,7 @@ class GateIs(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class WakeGate:
     """`until`: when it closes unless something happens, clock seconds; None: not while somebody speaks or answers."""
 
     state: GateIs = GateIs.WAITING
@@ -53,12 +53,12 @@ class Seen:
     asks: bool = False
 
 
-def step(gate: Gate, seen: Seen) -> Gate:
+def step(gate: WakeGate, seen: Seen) -> WakeGate:
     """The gate behind this."""
     if seen.busy:  # a timer that rings opens it too: "stop" must be enough while anything sounds
-        return Gate(GateIs.OPEN)
+        return WakeGate(GateIs.OPEN)
     if gate.waits:
-        return Gate(GateIs.CALLED, seen.now + CALLED_S) if seen.called else gate
+        return WakeGate(GateIs.CALLED, seen.now + CALLED_S) if seen.called else gate
     if gate.until is None:
         return replace(gate, until=seen.now + (QUESTION_S if seen.asks else FOLLOW_UP_S))
-    return Gate() if seen.now >= gate.until else gate
+    return WakeGate() if seen.now >= gate.until else gate

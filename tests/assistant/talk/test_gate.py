@@ -2,10 +2,10 @@
 
 import pytest
 
-from assistant.talk.gate import Gate, GateIs, Seen, step
+from assistant.talk.gate import GateIs, Seen, WakeGate, step
 
-WAITS, CALLED, OPEN = Gate(), Gate(GateIs.CALLED, 18.0), Gate(GateIs.OPEN)
-LISTENS = Gate(GateIs.OPEN, 18.0)
+WAITS, CALLED, OPEN = WakeGate(), WakeGate(GateIs.CALLED, 18.0), WakeGate(GateIs.OPEN)
+LISTENS = WakeGate(GateIs.OPEN, 18.0)
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ LISTENS = Gate(GateIs.OPEN, 18.0)
         (CALLED, Seen(18.0), WAITS),
         (OPEN, Seen(900.0, busy=True), OPEN),
         (OPEN, Seen(10.0), LISTENS),
-        (OPEN, Seen(10.0, asks=True), Gate(GateIs.OPEN, 25.0)),
+        (OPEN, Seen(10.0, asks=True), WakeGate(GateIs.OPEN, 25.0)),
         (LISTENS, Seen(17.9, asks=True), LISTENS),
         (LISTENS, Seen(17.9, busy=True), OPEN),
         (LISTENS, Seen(18.0), WAITS),
         (LISTENS, Seen(900.0, called=True), WAITS),  # a name opens only a gate that waits
     ],
 )
-def test_where_the_gate_stands(gate: Gate, seen: Seen, then: Gate) -> None:
+def test_where_the_gate_stands(gate: WakeGate, seen: Seen, then: WakeGate) -> None:
     assert step(gate, seen) == then
