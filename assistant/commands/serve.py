@@ -140,9 +140,7 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
     return 0
 
 
-async def _serve_models(
-    config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool
-) -> None:
+async def _serve_models(config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool) -> None:
     """Load the models that the running server waits for, and keep them until cancelled; the server closes first. When
     another language model is chosen, everything is opened again with it."""
     import asyncio
