@@ -78,7 +78,7 @@ class AwaitingEar:
         while at < sound.size:
             part = sound[at : at + SLICE].astype(np.float32)
             now = (self.samples + part.size) / HEARING_RATE
-            digested = self.ear.digest(part, None, TalkNow(SemanticVad(), now, wake=self._wake))
+            digested = self.ear.take_in(part, None, TalkNow(SemanticVad(), now, wake=self._wake))
             at += digested.taken
             self.samples += digested.taken
             if digested.called is not None:
