@@ -108,3 +108,13 @@ def test_nobody_has_to_call_where_nobody_asked_for_it():
     talk.play((1.0, ("ada what time is it", 1.6)), until=5.0)
     assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["Ada what time is it"]
     assert states(talk) == []
+
+
+def test_a_name_delays_no_answer():
+    """In virtual time: from the end of the same words to the first sound."""
+    waits = []
+    for wake, words in ((True, "ada what time is it"), (False, "what time is it now")):
+        talk = world(settings={"wake": wake})
+        talk.play((1.0, (words, 1.6)), until=6.0)
+        waits.append(next(got.at for got in talk.log if isinstance(got.event, AudioDelta)))
+    assert waits[0] == pytest.approx(waits[1], abs=0.05)
