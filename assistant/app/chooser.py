@@ -15,7 +15,7 @@ from pathlib import Path
 from assistant.app.chosen import keep_choice
 from assistant.app.config import PROFILES, TINY, Config, Profile
 from assistant.app.fetching import ModelFetch
-from assistant.app.found import FOLDER, OURS, FoundModel, known_models
+from assistant.app.found import FOLDER, FoundModel, known_models
 from assistant.app.hub import begun_bytes, is_fetched, is_present, model_folder
 from assistant.app.looks import known_look
 from assistant.app.places import local_path, shipped
@@ -61,6 +61,9 @@ class LanguageModels:
         self._fetch = ModelFetch(config.models)
         self._running: Running | None = None
         self._verdicts: dict[tuple[object, ...], Verdict] = {}
+        # By folder, as the profile that needs the least holds it: the first of its model.
+        ours = [one for one in reversed(PROFILES.values()) if one.llm]
+        self._profiles = {model_folder(config.models, one.llm): one.dtype for one in ours}
 
     def runs(self, config: Config, profile: Profile) -> None:
         self._running = Running(config, profile)
@@ -120,11 +123,12 @@ class LanguageModels:
         return f"needs {needs_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free once the present model is gone"
 
     def _verdict(self, path: Path) -> Verdict:
-        """Asked once for a file as it is."""
+        """Asked once for a file as it is. What a profile packs into four bits is judged so."""
+        four = self._first.llm_dtype == "int4" or (not self._first.llm_dtype and self._profiles.get(path) == "int4")
         seen = path.stat()
         key = (path, seen.st_size, seen.st_mtime_ns)
         if key not in self._verdicts:
-            self._verdicts[key] = verdict(path, self._first.max_positions)
+            self._verdicts[key] = verdict(path, self._first.max_positions, 4 if four else 8)
         return self._verdicts[key]
 
     def _offers(self) -> list[dict[str, object]]:
@@ -198,9 +202,8 @@ class LanguageModels:
             return self._first.dtype
         if model.path.is_file():
             return _both("", running)
-        own = {model_folder(self._first.models, one.llm): one.dtype for one in PROFILES.values() if one.llm}
-        if model.program == OURS and model.path in own:
-            return _both(own[model.path], running)
+        if model.path in self._profiles:
+            return _both(self._profiles[model.path], running)
         return _both("float8" if model.nbytes >= SMALL_BYTES else "bfloat16", running)
 
     def _runs_now(self) -> Running:

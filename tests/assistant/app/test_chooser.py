@@ -23,7 +23,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Models of other programs, and one of ours, each of which needs a gigabyte and runs."""
     monkeypatch.setattr(chooser, "gpu_free_bytes", lambda: 0)
     monkeypatch.setattr("assistant.base.memory.available_bytes", lambda: 5 * GIB)
-    monkeypatch.setattr(chooser, "verdict", lambda path, positions: Verdict("runs", GIB))
+    monkeypatch.setattr(chooser, "verdict", lambda path, positions, bits: Verdict("runs", GIB))
     ours = model_folder(tmp_path / "models", PROFILES["laptop"].llm)
     ours.mkdir(parents=True)
     found = [FoundModel(ours.name, OURS, ours, 2 * GIB)]
@@ -76,11 +76,30 @@ def test_what_does_not_run_or_has_no_room_is_refused_in_a_sentence(
     monkeypatch.setattr("assistant.base.memory.available_bytes", lambda: GIB // 2)
     assert chosen(there, "tiny:1b").llm == "tiny:1b", "the present one makes room"
     needs = {there / "a" / "tiny-1b": 9 * GIB}
-    monkeypatch.setattr(chooser, "verdict", lambda path, positions: Verdict("runs", needs.get(path, GIB)))
+    monkeypatch.setattr(chooser, "verdict", lambda path, positions, bits: Verdict("runs", needs.get(path, GIB)))
     with pytest.raises(PeerError, match=r"needs 9\.7 GB, and 1\.6 GB are free once the present model is gone"):
         chosen(there, "tiny:1b")
     rows = {one["name"]: one for one in models_at(there)[0].overview()["here"]}
     assert not rows["tiny:1b"]["runs"] and rows[SHIPPED]["answers"] and rows["half:1b"]["told"].startswith("1 of 9")
+
+
+def test_what_a_profile_packs_into_four_bits_is_judged_and_held_so(
+    there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = model_folder(there / "models", PROFILES["laptop-35b"].llm)
+    mixture.mkdir()
+    both = [FoundModel(mixture.name, OURS, mixture, 72 * GIB), FoundModel("mix:35b", OLLAMA, there / "a" / "x", GIB)]
+    (there / "a" / "x").write_bytes(b"GGUF")
+    monkeypatch.setattr(chooser, "known_models", lambda models: both)
+    monkeypatch.setattr(chooser, "verdict", lambda path, positions, bits: Verdict("runs", bits * GIB))
+    monkeypatch.setattr("assistant.base.memory.available_bytes", lambda: 0)
+    rows = {one["name"]: one["needs_bytes"] for one in models_at(there)[0].overview()["here"]}
+    assert (rows[mixture.name], rows["mix:35b"]) == (4 * GIB, 8 * GIB)
+    assert chosen(there, mixture.name).dtype == "int4,float32"
+    four = model_folder(there / "models", PROFILES["desk"].llm)
+    four.mkdir()
+    both.append(FoundModel(four.name, OURS, four, 9 * GIB))
+    assert chosen(there, four.name).dtype == "int4,float32", "as the profile that needs the least"
 
 
 def test_each_repository_is_offered_once_and_only_with_the_shipped_voice(there: Path) -> None:
