@@ -49,6 +49,7 @@ export function chooser(token, onSwitched) {
     try {
       setText(line, "");
       take(await ask(`/${verb}`, body));
+      if (!busy()) await again(); // it was over at once, as a cancelled fetch that was paused
       look();
     } catch (error) {
       setText(line, /** @type {Error} */ (error).message);
@@ -62,11 +63,19 @@ export function chooser(token, onSwitched) {
     draw();
   }
 
+  function busy() {
+    return overview !== null && (AT_WORK.includes(overview.fetch.phase) || overview.switch.phase === "switching");
+  }
+
+  async function again() {
+    overview = (await ask("?extensions=all").catch(() => null)) ?? overview;
+    draw();
+  }
+
   /** Follow what is under way, to its end. While models are switched the server lets requests wait. */
   async function look() {
     if (looking) return;
     looking = true;
-    const busy = () => overview !== null && (AT_WORK.includes(overview.fetch.phase) || overview.switch.phase === "switching");
     while (busy()) {
       const switching = overview?.switch.phase === "switching";
       const doing = switching ? setInterval(tellDoing, LOOK_MS) : 0;
@@ -75,10 +84,7 @@ export function chooser(token, onSwitched) {
       clearInterval(doing);
       if (now) take(now);
       if (switching && now && now.switch.phase !== "switching") onSwitched();
-      if (!busy()) {
-        overview = (await ask("?extensions=all").catch(() => null)) ?? overview;
-        draw();
-      }
+      if (!busy()) await again();
     }
     looking = false;
   }
@@ -94,7 +100,7 @@ export function chooser(token, onSwitched) {
     const focused = root.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     const able = here.filter((one) => one.answers || one.runs);
     const unable = here.filter((one) => !one.answers && !one.runs);
-    const busy = AT_WORK.includes(fetched.phase) || fetched.phase === "paused";
+    const taken = AT_WORK.includes(fetched.phase) || fetched.phase === "paused";
     const open = Boolean(root.querySelector("details[open]"));
     if (switched.phase === "failed") setText(line, sentence(`${switched.model} did not load, so ${answers.name} answers: ${switched.told}`));
     else if (fetched.phase === "failed") setText(line, sentence(fetched.told));
@@ -105,8 +111,8 @@ export function chooser(token, onSwitched) {
       fetched.phase === "idle" || fetched.phase === "done" || fetched.phase === "failed" ? "" : progress(fetched),
       list("On this machine", able.map((one) => hereRow(one, switched.phase === "switching"))),
       unable.length ? make("details", { open }, make("summary", { text: `${unable.length} more that cannot run here` }), list("", unable.map((one) => hereRow(one, true)))) : "",
-      list("To fetch", offers.filter((one) => !one.here).map((one) => offerRow(one, busy))),
-      make("p.kept", { text: "A choice lasts until the assistant stops; `assistant serve --llm NAME` starts with it." }),
+      list("To fetch", offers.filter((one) => !one.here).map((one) => offerRow(one, taken))),
+      make("p.kept", { text: "A choice is kept for the next start; `assistant serve --profile auto` begins without it." }),
     );
     if (focused) /** @type {HTMLElement|null} */ (root.querySelector(`[aria-label="${CSS.escape(focused)}"]`))?.focus();
   }
@@ -120,12 +126,12 @@ export function chooser(token, onSwitched) {
         : one.runs ? make("button", { type: "button", text: "Use", "aria-label": `Use ${one.name}`, disabled: still, onclick: () => act("switch", { model: one.name }) }) : null);
   }
 
-  /** @param {Offer} one @param {boolean} busy */
-  function offerRow(one, busy) {
+  /** @param {Offer} one @param {boolean} still */
+  function offerRow(one, still) {
     const facts = `${showBytes(one.bytes)} to fetch, needs ${one.memory}, licence ${one.licence}.`;
     return make("li", {},
       make("p", {}, make("b", { text: one.repo }), make("span", { text: one.fits ? `${facts} ${one.expect}` : `${facts} More than is free here.` })),
-      one.fits ? make("button", { type: "button", text: one.begun_bytes ? "Go on" : "Fetch", "aria-label": `Fetch ${one.repo}`, disabled: busy, onclick: () => act("fetch", { model: one.name }) }) : null);
+      one.fits ? make("button", { type: "button", text: one.begun_bytes ? "Go on" : "Fetch", "aria-label": `Fetch ${one.repo}`, disabled: still, onclick: () => act("fetch", { model: one.name }) }) : null);
   }
 
   /** @param {Fetching} now */

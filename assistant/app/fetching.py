@@ -101,10 +101,10 @@ class ModelFetch:
     def cancel(self) -> None:
         """Stop at the next piece, and remove what is here of it. Raises PeerError."""
         with self._lock:
-            repo, self.state = self.state.repo, self.state.cancel()
-            waiting = self.state.phase == "idle"
-        if waiting:  # no thread is left to remove it
-            discard(model_folder(self._models, repo))
+            cancelled = self.state.cancel()
+            if cancelled.phase == "idle":  # no thread is left to remove it
+                discard(model_folder(self._models, self.state.repo))
+            self.state = cancelled
 
     def join(self) -> None:
         """Wait for the thread, for tests."""

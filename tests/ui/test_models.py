@@ -84,6 +84,7 @@ def test_a_model_is_fetched_halted_and_takes_over_a_talk(
     press(page, "Cancel fetching")
     expect(bar).to_have_count(0, timeout=SLOW)
     assert not folder.exists()
+    expect(page.get_by_role("button", name=f"Fetch {REPO}", exact=True)).to_have_text("Fetch", timeout=SLOW)
 
     hub.drops = 99  # a broken line, also when the library tries again
     press(page, f"Fetch {REPO}")
