@@ -28,15 +28,30 @@ from llm_engine.names import published_shapes
 COMMON = {"vocab_size": 248320, "head_dim": 256, "linear_num_key_heads": 16, "linear_key_head_dim": 128}
 SHAPES = {  # hidden, intermediate, layers, query heads, key heads, linear value heads, tied
     "0.8b": (1024, 3584, 24, 8, 2, 16, True),
+    "2b": (2048, 6144, 24, 8, 2, 16, True),
     "4b": (2560, 9216, 32, 16, 4, 32, True),
     "9b": (4096, 12288, 32, 16, 4, 32, False),
+    "27b": (5120, 17408, 64, 24, 4, 48, False),
+    "35b-a3b": (2048, 512, 40, 16, 2, 32, False),
 }
+EXPERTS = {"35b-a3b": {"num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512}}
 SHARD_BYTES = 1 << 30
+FOUR_BITS = {
+    "quant_method": "compressed-tensors", "format": "pack-quantized",
+    "config_groups": {"group_0": {
+        "targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "symmetric": True, "group_size": 32},
+    }},
+}  # fmt: skip
+PLAIN = ("embed_tokens.weight", "lm_head.weight", "in_proj_a.weight", "in_proj_b.weight", "mlp.gate.weight")
+"""Endings of matrices that a folder in four bits leaves in bfloat16."""
+Stored = tuple[str, str, tuple[int, ...], int]
+"""Name, type, shape and bytes of a tensor in a file."""
 
 
 def config_of(shape: str) -> LLMConfig:
     hidden, inner, layers, heads, groups, values, tied = SHAPES[shape]
     return LLMConfig(
+        **EXPERTS.get(shape, {}),
         **COMMON,
         hidden_size=hidden,
         intermediate_size=inner,
@@ -49,29 +64,41 @@ def config_of(shape: str) -> LLMConfig:
     )
 
 
-def write_checkpoint(config: LLMConfig, folder: Path) -> int:
-    """Random bfloat16 shards with an index. Returns the bytes of all tensors."""
+def stored_as(name: str, shape: tuple[int, ...], four_bits: bool) -> list[Stored]:
+    """In bfloat16, or as compressed-tensors stores four bits."""
+    if not four_bits or len(shape) != 2 or name.endswith((*PLAIN, "shared_expert_gate.weight")):
+        return [(name, "BF16", shape, prod(shape) * 2)]
+    packed, scales = (shape[0], shape[1] // 8), (shape[0], shape[1] // 32)
+    stem = name.removesuffix("weight")
+    return [
+        (f"{stem}weight_packed", "I32", packed, prod(packed) * 4),
+        (f"{stem}weight_scale", "BF16", scales, prod(scales) * 2),
+    ]
+
+
+def write_checkpoint(config: LLMConfig, folder: Path, four_bits: bool = False) -> int:
+    """Random shards with an index, in bfloat16 or in int4 of groups of 32. Returns the bytes of all tensors."""
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config.to_json()))
-    shards: list[list[tuple[str, tuple[int, ...]]]] = [[]]
+    described = {"quantization_config": FOUR_BITS} if four_bits else {}
+    (folder / "config.json").write_text(json.dumps(config.to_json() | described))
+    shards: list[list[Stored]] = [[]]
     size = total = 0
-    for name, shape in published_shapes(config).items():
-        nbytes = prod(shape) * 2
-        if size and size + nbytes > SHARD_BYTES:
-            shards.append([])
-            size = 0
-        shards[-1].append((name, shape))
-        size += nbytes
-        total += nbytes
+    for published in published_shapes(config).items():
+        for tensor in stored_as(*published, four_bits):
+            if size and size + tensor[3] > SHARD_BYTES:
+                shards.append([])
+                size = 0
+            shards[-1].append(tensor)
+            size += tensor[3]
+            total += tensor[3]
     where = {}
     noise = np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32) * 0.02
     block = (noise.view(np.uint32) >> 16).astype(np.uint16).tobytes()  # bfloat16 is the upper half of float32
     for index, shard in enumerate(shards):
         file = f"model-{index + 1:05}-of-{len(shards):05}.safetensors"
         header, offset = {}, 0
-        for name, shape in shard:
-            nbytes = prod(shape) * 2
-            header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [offset, offset + nbytes]}
+        for name, dtype, shape, nbytes in shard:
+            header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, offset + nbytes]}
             offset += nbytes
             where[name] = file
         raw = json.dumps(header).encode()
