@@ -3,10 +3,10 @@
     python -m benchmarks.llm_memory [--shape 9b ...] [--folder DIR] [--out benchmarks/results/llm_memory.json]
 
 Each shape is written with random weights in the published int4 layout and loaded in a process of its own, one after the
-other, if its plan and its file's pages fit the free memory. Shapes up to 9B are whole. Of the 27B and of the mixture
-four layers are loaded in their own width, between embedding and head; their whole plan is printed beside it. `plan` is
-what the assistant reckons with before it reads a byte, without room for checkpoints of talks; `declared` the buffers of
-the engine; `resident` what the process's own memory grew by, with everything that a load leaves behind.
+other, if its plan and its file's pages fit the free memory. Shapes up to 9B are whole. Four layers of the 27B and
+of the mixture are loaded in their own width, between embedding and head, and the whole plan is printed beside them.
+`plan` is what the assistant reckons with before it reads a byte, without room for checkpoints of talks; `declared` the
+buffers of the engine; `resident` what the process's own memory grew by, with everything that a load leaves behind.
 """
 
 import argparse

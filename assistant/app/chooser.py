@@ -123,7 +123,7 @@ class LanguageModels:
         return f"needs {needs_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free once the present model is gone"
 
     def _verdict(self, path: Path) -> Verdict:
-        """Asked once for a file as it is. What a profile packs into four bits is judged so."""
+        """Asked once for a file as it is. A folder that a profile packs into four bits is judged so."""
         four = self._first.llm_dtype == "int4" or (not self._first.llm_dtype and self._profiles.get(path) == "int4")
         seen = path.stat()
         key = (path, seen.st_size, seen.st_mtime_ns)
