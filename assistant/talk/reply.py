@@ -264,7 +264,7 @@ class Reply:
                 self._hold(message, piece)
                 await self._outlet.certain(audible=True)
                 if not self._first_sound:
-                    await self._wait_for_floor(piece.text)
+                    await self._wait_for_floor(message, span)
                 told = await self._tell(message, piece, told, _known_chars(piece))
                 await self._send_sound(message, sound)
         return piece, told
@@ -299,11 +299,13 @@ class Reply:
                     self._context.tell(ReplySounding())
                 await self._first_out()
 
-    async def _wait_for_floor(self, begins: str) -> None:
-        """Wait until the reply, which begins with these words, may sound."""
+    async def _wait_for_floor(self, message: _Open, span: TextSpan) -> None:
+        """Wait until the reply, which begins with this piece, may sound. It asks back if it is this question alone: a
+        joke may begin with one too."""
         if not self.in_conversation:
             return
-        moment = may_sound_at(self._context.turn, begins.rstrip().endswith("?"), self._context.settings)
+        asks_back = span.text.rstrip().endswith("?") and span.end == message.segmenter.fed_chars
+        moment = may_sound_at(self._context.turn, asks_back, self._context.settings)
         if moment > self._context.now():
             await self._context.services.clock.sleep_until(moment)
             self.trace.mark("turn_wait", self._context.now())

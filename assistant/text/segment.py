@@ -86,6 +86,11 @@ class Segmenter:
         self._start = 0
         self._first = True
 
+    @property
+    def fed_chars(self) -> int:
+        """Characters of text so far, those of a piece that is still open too."""
+        return self._start + len(self._waiting)
+
     def feed(self, text: str) -> list[TextSpan]:
         """More text; returns the pieces that it completes."""
         self._waiting += text

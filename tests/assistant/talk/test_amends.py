@@ -169,6 +169,10 @@ def test_a_reply_that_only_asks_back_waits_for_a_user_who_goes_on():
         world.llm.complete = 0.7
         world.play((0.2, ("set a timer for", 1.0)), until=9)
         assert 1.2 + 0.9 < min(world.when(AudioDelta)) < 1.2 + LONGEST_END_MS / 1000  # it is asked at last
+        world = World(lambda _: ["Why did the bicycle fall over? It was two tired."], settings, tools=timers)
+        world.llm.complete = 0.7
+        world.play((0.2, ("tell me a joke", 1.0)), until=9)
+        assert min(world.when(AudioDelta)) < 1.2 + 0.6  # more follows, so it is not asked what is missing
 
 
 @pytest.mark.parametrize("candidates", [True, False])
