@@ -158,9 +158,28 @@ def bare_words(text: str) -> list[str]:
     return [word for part in parts if (word := part.strip(",!?;:-–—\"'"))]
 
 
+_WORD = re.compile(r"\d+|(?<![^\W\d])[^\W\d_](?:[.\s]+[^\W\d_]\b)+|[^\W\d_]+(?:['’][^\W\d_]+)*")
+"""Figures stand apart from letters, and letters that are spelled ("a m") are one word."""
+
+
 def words_behind(text: str, before: str) -> str:
-    """The words of a text behind those of an earlier reading of its beginning, which may be written otherwise now."""
-    return " ".join(text.split()[len(before.split()) :])
+    """The words of a text behind those of an earlier reading of its beginning. That may be written otherwise by now, in
+    fewer words or in more ("seven a m", "7am"), so it ends where the fewest words differ."""
+    earlier = [_plain(word) for word in _WORD.finditer(before)]
+    costs = list(range(len(earlier) + 1))
+    """Differences between the text so far and each beginning of the earlier words."""
+    fewest, end = costs[-1], 0
+    for word in _WORD.finditer(text):
+        above, costs[0] = costs[0], costs[0] + 1
+        for i, other in enumerate(earlier, 1):
+            above, costs[i] = costs[i], min(above + (_plain(word) != other), costs[i] + 1, costs[i - 1] + 1)
+        if costs[-1] <= fewest:
+            fewest, end = costs[-1], word.end()
+    return " ".join(re.sub(r"^\S*", "", text[end:]).split()) if end else text
+
+
+def _plain(word: re.Match[str]) -> str:
+    return re.sub(r"[.\s]", "", word[0].lower())
 
 
 def is_nod(text: str, known: TalkWords) -> bool:

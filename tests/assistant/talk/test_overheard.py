@@ -19,6 +19,7 @@ from assistant.talk.overheard import (
     nod_words,
     only_stops,
     verdict,
+    words_behind,
 )
 from assistant.text.english import ENGLISH
 
@@ -109,6 +110,25 @@ def test_words_where_a_nod_was_read_are_not_believed_at_once():
         assert verdict(replace(heard, goes_on=True), ENGLISH, holds) is Signal.INTERRUPTION
         for words in ("Yeah, but how?", "Stop.", "What time?", "I'm out of here."):
             assert verdict(replace(heard, words=words), ENGLISH, holds) is Signal.INTERRUPTION, words
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "behind"),
+    [
+        ("What time is it?", "what time is it", ""),
+        ("What time is 8?", "what time is it", ""),  # the same sound, read again
+        ("what time is it, uh", "What time is it?", "uh"),
+        ("I set a timer for 10 minutes, um", "Set a timer for ten minutes.", "um"),
+        ("Set an alarm for 7am. No, eight.", "Set an alarm for seven a m..", "No, eight."),  # as long as the first part
+        ("What is fifty minus eight? No minus nine.", "What is 50 minus 8?", "No minus nine."),
+        ("Tell me a story about a king. No, a queen.", "Tell me a story about King.", "No, a queen."),
+        ("Set the timer, no, the alarm", "Set the timer.", "no, the alarm"),
+        ("", "what time is it", ""),
+        ("and how late is it", "", "and how late is it"),
+    ],
+)
+def test_the_words_behind_an_earlier_reading_are_found_however_that_is_written_now(text, before, behind):
+    assert words_behind(text, before) == behind
 
 
 def test_hums_and_laughs_are_nods_however_ears_spell_them():
