@@ -50,9 +50,10 @@ OPEN_END_MS = {"low": 1400.0, "auto": 1200.0, "medium": 1200.0, "high": 800.0}
 """The same if the language model considers the words unfinished …"""
 UNKNOWN_END_MS = {"low": 800.0, "auto": 600.0, "medium": 600.0, "high": 450.0}
 """… and if nothing is known of them."""
-OPEN, COMPLETE = 0.1, 0.25
+OPEN, COMPLETE = 0.1, 0.15
 """Probabilities of the language model: words up to the first are unfinished, from the second on complete. It gives 38
-of 59 beginnings of requests less than 0.1 and 47 less than 0.25; of 195 complete ones, 5 and 16."""
+of 59 beginnings of requests less than 0.1 and 44 less than 0.15; of 195 complete ones, 5 and 8. Below 0.25 it would be
+47 and 16, and two of these three beginnings wait for other reasons."""
 OPEN_QUESTION, SURE = 0.9, 0.97
 """The same for a reply that asks back: what it asks for is missing, whatever the model thought of the words. It asks
 back for 11 of the 12 beginnings above 0.25. So do the jokes that answer 4 of the 179 complete requests, whose own
