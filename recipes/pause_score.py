@@ -12,6 +12,7 @@ figure. The score continues where an earlier run with the same `--work` stopped.
     filler      the same for `turns/paused.tsv`, most of whose first parts end in a filler
     complete    requests without a pause: the wait from the last sample to the first sound
     correction  a request that is corrected behind a pause of 300 to 700 ms. Heard rightly: the words of both parts.
+                Joined: one turn stands in the talk, all that was heard, and the model's state holds nothing else.
                 Right: the answer is to the whole, and nothing of the first part is stored
                 `--scripted`: a model that takes every pause for the end and notes down the request that it was given.
                 So what is stored shows what became of the first part, however little a model understands
@@ -42,7 +43,9 @@ from assistant.events import (
     AppendAudio,
     AudioCommitted,
     AudioDelta,
+    AudioPart,
     ItemDeleted,
+    Message,
     ResponseCreated,
     ResponseDone,
     SpokenText,
@@ -91,6 +94,10 @@ class BrokenOff:
     said: str = ""
     tools: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
+    talk: list[str] = field(default_factory=list)
+    """The user's turns that stand in the talk at the end."""
+    rolled_back: str | None = None
+    """How the model's state had to be changed to be that of this talk."""
     turns_ms: list[int] = field(default_factory=list)
     sounds_ms: list[int] = field(default_factory=list)
     """First sound of each response that sounded."""
@@ -110,6 +117,10 @@ class BrokenOff:
     def heard_rightly(self) -> bool:
         heard = spoken_words(self.heard[-1]) if self.heard else []
         return _within(spoken_words(self.text), heard)
+
+    @property
+    def joined(self) -> bool:
+        return self.heard[-1:] == self.talk and self.rolled_back is None
 
     @property
     def right(self) -> bool:
@@ -243,7 +254,9 @@ async def ask_all(wanted: Sequence[tuple[Take, BrokenOff]], kept: Path, scripted
                 session = talks.open()
                 end = one.parts[0 if asked.kind == "behind" else -1][1]
                 await Asker(session, asked, end / RATE).ask(one)
-                asked.stored = _stored(app)
+                asked.stored, asked.talk = _stored(app), _turns(session)
+                if (llm := talks.engines.llm.state) is not None:
+                    asked.rolled_back = (await llm.sync(session.talk, session.prompt_as(config.persona))).what
                 talks.forget(session.talk)
                 done[asked.name] = asked
                 with kept.open("a") as file:
@@ -256,6 +269,12 @@ async def ask_all(wanted: Sequence[tuple[Take, BrokenOff]], kept: Path, scripted
 def _stored(app: App) -> list[str]:
     rows = [row for slot in app.home.slots for row in app.home.rows(slot)]
     return [f"{row.words} {row.at:%d %H:%M}" if isinstance(row, Promise) else row.words for row in rows]
+
+
+def _turns(session: Session) -> list[str]:
+    """The words of the user's turns that stand in the talk."""
+    users = [item for item in session.items if isinstance(item, Message) and item.role == "user"]
+    return [part.transcript or "" for item in users for part in item.content if isinstance(part, AudioPart)]
 
 
 def _read(line: str) -> BrokenOff:
@@ -271,6 +290,7 @@ def summary(rows: Sequence[BrokenOff]) -> dict[str, Any]:
         "false starts": sum(row.false_start for row in rows),
         "reopened": sum(row.reopened > 0 for row in rows),
         "heard rightly": len(heard),
+        "joined": sum(row.joined for row in rows),
         "stored as heard, alone": sum(row.stored_alone for row in rows),
         "right": sum(row.right for row in rows),
         "right of those heard rightly": sum(row.right for row in heard),
