@@ -47,6 +47,7 @@ _CLAUSE_END = re.compile(r"""[,;:–—][)\]"'”’*_`]*$""")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Za-z]|dr|mr|mrs|ms|prof|st|no|vs|etc|approx|inc|ltd|jr|sr|fig|e\.g|i\.e|cf|jan|feb|mar|apr|"
     r"jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|ave|blvd|rd|mt|gen|sen|capt|lt|pp|vol|tbsp|tsp|oz|tues|thurs|pop|"
+    r"ft|pt|ste|rev|gov|rep|sgt|hon|hwy|rte|univ|dept|max|min|avg|"
     r"(?![ap]\.m)[a-z](?:\.[a-z])+)\.$",
     re.IGNORECASE,
 )

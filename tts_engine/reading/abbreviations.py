@@ -8,9 +8,11 @@ from tts_engine.reading.tables import (
     ABBREVIATIONS,
     BEFORE_NUMBERS,
     CROWNED,
+    DAYS,
     LAST_IN_SENTENCES,
     LETTERS_AS_WORDS,
     NUMBERED,
+    PLACES,
     PLAIN_WORDS,
     ROMAN,
     SPELLED,
@@ -60,6 +62,18 @@ def _roman(match: re.Match[str]) -> str:
     return f"{match['name'] or match['what']} {said}"
 
 
+def _day(match: re.Match[str]) -> str:
+    return DAYS[match.group().rstrip(".").capitalize()]
+
+
+def _days(match: re.Match[str]) -> str:
+    """Mon-Fri, Sat/Sun -> "Monday to Friday, Saturday or Sunday"."""
+    said = re.sub(rf"\b(?:{_DAY})\b\.?", _day, match.group(), flags=re.IGNORECASE)
+    return re.sub(r" ?[-–~] ?", " to ", said) + ("." if ends_sentence(match) else "")
+
+
+_DAY = alternatives(DAYS)
+_ANY_DAY = rf"(?:{_DAY}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b\.?"
 _CAPITALS = re.compile(r"[A-Z][A-Z'’]*")
 _LOUD = re.compile(r"\b[A-Z][A-Z'’]+\b")
 _PRONOUNCEABLE = re.compile(
@@ -118,12 +132,17 @@ SHOUTS: Rules = (
 )
 """Before anything else is said: later words are small already."""
 SHORT: Rules = (
+    (re.compile(rf"\b{_ANY_DAY}(?:(?: ?[-–~/&] ?|,? (?:and|or|to) |, ){_ANY_DAY})+"), _days),
+    (re.compile(rf"\b(?:{_DAY})[-–](?:{_DAY})\b", re.IGNORECASE), _days),
+    (re.compile(rf"\b(?:(?:{_DAY})\b\.?(?= \d)|(?:Mon|Tues?|Thu(?:rs?)?|Fri)\b(?!-| [A-Z][a-z])\.?|Wed\.)"), _days),
+    (re.compile(rf"(?<!\d )\b({alternatives(PLACES)})\.? (?=[A-Z][a-z])"), lambda m: f"{PLACES[m[1]]} "),
+    (re.compile(r"\bca?\. (?=(?:1\d|20)\d\d\b)"), "circa "),
     (re.compile(r"\b(Dr|St)\."), _placed),
     (re.compile(rf"\b(\d{{3,4}})(?= (?:[NSEW]\.? )?(?:[A-Z][\w']* ){{1,2}}(?:{STREETS})\b)"),
      lambda m: in_pairs(int(m[1]))),
     (re.compile(rf"(?<!\w)(?:{alternatives(ABBREVIATIONS)})(?!\w)"), _short),
     (re.compile(r"\b(?:[A-Z]\.){2,}"), _initials),
-    (re.compile(rf"(?<!\w)({alternatives(BEFORE_NUMBERS)}) ?(?=\d)"), lambda m: f"{BEFORE_NUMBERS[m[1]]} "),
+    (re.compile(rf"(?<!\w)(?<!\d )({alternatives(BEFORE_NUMBERS)}) ?(?=\d)"), lambda m: f"{BEFORE_NUMBERS[m[1]]} "),
 )  # fmt: skip
 ROMANS: Rules = (
     (re.compile(rf"\b(?:(?P<what>{NUMBERED})|(?P<name>{CROWNED})) "

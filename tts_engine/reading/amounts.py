@@ -25,10 +25,12 @@ def _money(match: re.Match[str]) -> str:
     unit, small = CURRENCY[match["unit"]]
     whole, part, scale = match["whole"] or "0", match["part"], match["scale"]
     sign = match["sign"]
+    attribute = _is_attribute(match) or _PRICED.match(match.string[match.end() :]) is not None
+    noun = unit if attribute else plural(unit, 2)
     if scale:
-        return f"{decimal(whole, part, sign)} {SCALES.get(scale, scale.lower())} {plural(unit, 2)}"
+        return f"{decimal(whole, part, sign)} {SCALES.get(scale, scale.lower())} {noun}"
     amount = int(whole.replace(",", "")[:16])
-    said = f"{decimal(whole, None, sign)} {plural(unit, amount)}"
+    said = f"{decimal(whole, None, sign)} {noun if amount != 1 else unit}"
     if part and small and len(part) == 2:
         cents = int(part)
         if not cents:
@@ -36,6 +38,12 @@ def _money(match: re.Match[str]) -> str:
         tail = counted(str(cents), None, small)
         return tail if not amount else f"{said} and {tail}"
     return said if not part else f"{decimal(whole, part, sign)} {plural(unit, 2)}"
+
+
+def _is_attribute(match: re.Match[str]) -> bool:
+    """A $20 bill is a "dollar" bill, a 5 kg bag a "kilogram" bag; without a noun they are dollars and kilograms."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    return _ARTICLE.search(before) is not None and _NOUN.match(after) is not None
 
 
 def _price_range(match: re.Match[str]) -> str:
@@ -46,8 +54,17 @@ def _price_range(match: re.Match[str]) -> str:
 
 def _unit(match: re.Match[str]) -> str:
     """A full stop behind the unit goes unless it ends the sentence."""
-    said = counted(match["whole"], match["part"], UNITS[match["unit"]], match["sign"])
+    unit = UNITS[match["unit"]]
+    said = f"{decimal(match['whole'], match['part'], match['sign'])} {unit}"
+    if not _is_attribute(match):
+        said = counted(match["whole"], match["part"], unit, match["sign"])
     return said + ("." if match["stop"] and ends_sentence(match) else "")
+
+
+def _per(match: re.Match[str]) -> str:
+    """10 kg/m² -> "ten kilograms per square metre", 5 l/100 km -> "five litres per 100 km"."""
+    said = counted(match["whole"], match["part"], UNITS[match["unit"]], match["sign"])
+    return f"{said} per {match['every'] + match['per'] if match['every'] else UNITS[match['per']]}"
 
 
 def _part_of(match: re.Match[str]) -> str:
@@ -57,10 +74,29 @@ def _part_of(match: re.Match[str]) -> str:
     return f"{match['number']} {'' if over == 'one' else f'of {_article(single)} '}{single}"
 
 
+def _inches(match: re.Match[str]) -> str:
+    """5" x 7", a 55" screen; a mark that closes a quotation stays."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if re.search(r'["“]\d[\d.]*$', before) or len(re.findall(r'(?<!\d)"|\d"(?! ?[\w.,;:)]|$)', before)) % 2:
+        return match.group()
+    return " inch" if re.match(r" (?!x |by )[A-Za-z]", after) else " inches"
+
+
 def _article(noun: str) -> str:
     return "an" if noun[0] in "aeio" or noun == "hour" else "a"
 
 
+_ARTICLE = re.compile(
+    r"\b(?:an?|the|this|that|his|her|its|our|their|my|your|another|each|every|first|second|new)"
+    r"(?: [\w-]+,| [\d.,]+ to)? $",
+    re.IGNORECASE,
+)
+_NOUN = re.compile(
+    r"-[a-z]| (?!(?:and|or|to|in|of|per|a|an|the|is|are|was|were|for|from|on|at|that|which|more|less|each|every|than|"
+    r"by|if|as|but|so|i|you|he|she|it|we|they|this|last|next|back|off|away|now|today|goes?|went|will|would|can|could|"
+    r"has|have|had|with|when|while|before|after|because)\b)[a-z]+"
+)
+_PRICED = re.compile(r"[ -](?:deal|loan|bill|note|budget|fund|contract|project|fine|gift|grant|prize|house|coin)\b")
 _SIGN = r"(?P<sign>[-−])?"
 _MARK = alternatives(CURRENCY)
 _LETTERS = alternatives(unit for unit in UNITS if unit.isalpha())
@@ -104,8 +140,13 @@ PARTS: Rules = (
 LENGTHS: Rules = (
     (re.compile(r"(?<=\d) ?in(?:\.?(?= (?:long|wide|tall|high|thick|deep|by|x)\b)|(?=[.,;:)!?]|$))"), " inches"),
     (re.compile(r"\b(\d)['′](\d{1,2})(?:[\"″]|(?!\w))"), lambda m: f"{decimal(m[1], None)} foot {decimal(m[2], None)}"),
+    (re.compile(r"\b(half|quarters?|eighths?|thirds?)[\"″](?= (?:x|by|×) |[.,;:)]|$)"), r"\1 inches"),
+    (re.compile(r"(?<=\d)[\"″](?= (?:x|by|×) |[.,;:)]|$)"), _inches),
+    (re.compile(r"(?<=\d)[\"″](?= ?[A-Za-z])"), _inches),
+    (re.compile(r"(?<=inches) [x×] (?=\d)"), " by "),
 )
 COUNTED: Rules = (
+    (re.compile(rf"{NUMBER} ?(?P<unit>{_LETTERS})/(?P<every>\d+ ?)?(?P<per>{_LETTERS}|m²|m³)(?![\w/])"), _per),
     (re.compile(r"(?<![\w.])(\d{2,3})(?: ?(F)|C)\b(?=\.?(?:\s|[,;:)!?]|$))"), lambda m: f"{m[1]}°{m[2] or 'C'}"),
     (re.compile(rf"{NUMBER}[ -]?(?P<unit>{_SIGNS})(?P<stop>)(?![\w²³/])"),
      _unit),

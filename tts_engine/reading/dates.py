@@ -84,7 +84,7 @@ def _decade(match: re.Match[str]) -> str:
 
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>1\d{3}|20\d{2})"
-_BEFORE_YEARS = "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter|[Yy]ear|[Ff]rom|[Bb]y"
+_BEFORE_YEARS = "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter|[Yy]ear|[Ff]rom|[Bb]y|circa|born|died|et al\\.|and others"
 _HALF = r"(?P<half>[AaPp]\.[Mm]\.|[AaPp][Mm]\b)"
 
 DATES: Rules = (
@@ -99,12 +99,16 @@ DATES: Rules = (
     (re.compile(rf"\b{MONTH},? {_YEAR}\b"), lambda m: f"{_month(m['month'])} {year(int(m['year']))}"),
 )  # fmt: skip
 SPANS: Rules = (
-    (re.compile(r"(?<=[\d:])(?: ?[AaPp]\.?[Mm]\b\.?)? ?[-–] ?(?=\d{1,2}(?::\d\d| ?[AaPp]\.?[Mm]\b))"),
+    (re.compile(r"(?<=[\d:])(?: ?[AaPp]\.?[Mm]\b\.?)? ?[-–] ?(?=\d{1,2}(?::\d\d| ?[AaPp]\.?[Mm]\b)|noon|midnight)"),
      lambda m: f"{m.group().rstrip(' -–')} to "),
+    (re.compile(rf"\b{MONTH}[-–]{MONTH.replace('month', 'last')}(?! ?\d\d?\b)"),
+     lambda m: f"{_month(m['month'])} to {_month(m['last'])}{'.' if ends_sentence(m) else ''}"),
+    (re.compile(r"\b([QH][1-4])[-–](?=[QH][1-4]\b)"), r"\1 to "),
 )  # fmt: skip
-"""9-5pm, 9am-5pm, 10:30-11:45."""
+"""9-5pm, 9am-5pm, 10:30-11:45, Jan-Mar, Q1-Q3."""
 TIMES: Rules = (
     (re.compile(r"\b(\d{1,2})\.(\d\d)(?= ?[AaPp]\.?[Mm]\b)"), r"\1:\2"),
+    (re.compile(r"\b([01]?\d|2[0-3])h([0-5]\d)\b"), r"\1:\2"),
     (re.compile(rf"\b(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?(?!\d)(?: ?{_HALF})?"), _time),
     (re.compile(rf"\b(?P<hour>1[0-2]|[1-9]) ?{_HALF}"), _hour),
 )

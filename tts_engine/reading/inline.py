@@ -21,10 +21,16 @@ _MATH = (
 )
 _CODE = r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
 _LINK_END = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
+_HTML = (
+    "a|abbr|b|big|br|button|center|cite|code|dd|del|details|dfn|div|dl|dt|em|figure|font|form|h[1-6]|hr|i|img|input|ins|"
+    "kbd|label|li|mark|ol|p|pre|q|s|samp|small|span|strike|strong|sub|summary|sup|svg|table|tbody|td|th|thead|tr|tt|u|"
+    "ul|var|video|wbr"
+)
+"""Other words in angle brackets, `<your name>`, are to be filled in, and so they are read."""
 _ATOM = re.compile(
     rf"{_MATH}|{_CODE}|(?P<escaped>\\[!-/:-@\[-`{{-~])|<(?P<address>(?:https?://|mailto:)[^<>\s]+)>|"
-    rf"(?P<gone></?[A-Za-z][^<>|]*>|</?[A-Za-z][^<>|]*=[^<>|]*\Z|!\[[^\]]*\](?:{_LINK_END}|\[[^\]]*\])|"
-    r"!\[[^\]]*(?:\]\([^)]*)?\Z|\[\^[^\]\s]+\]|\[\d+\](?![(\[]))",
+    rf"(?P<gone><(?:{_HTML})(?:\s+[^<>|]*=[^<>|]*|\s*/?|\s+[a-z]+)>|<[A-Za-z][^<>|]*(?:=[^<>|]*|/)>|</[A-Za-z][^<>|]*>|</?[A-Za-z][^<>|]*=[^<>|]*\Z|!\[[^\]]*\](?:{_LINK_END}|\[[^\]]*\])|"
+    r"!\[[^\]]*(?:\]\([^)]*)?\Z|\[\^[^\]\s]+\]|\[\d+\](?![(\[]))|(?<!\w)<(?P<named>[A-Za-z][\w '-]*)>(?!\w)",
     re.S,
 )
 _LINKS = (
@@ -93,6 +99,8 @@ def _atom(match: re.Match[str], keep: Callable[[str], str]) -> str:
         return keep(match["escaped"][1])
     if match["address"] is not None:
         return keep(match["address"].removeprefix("mailto:"))
+    if match["named"] is not None:
+        return match["named"]
     return " " if match["gone"].startswith("<") else ""
 
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from tts_engine.reading.maths import fraction
-from tts_engine.reading.tables import MONTHS
+from tts_engine.reading.tables import FLATS, MONTHS
 from tts_engine.reading.words import NUMBER, Rules, cardinal, decimal, digits, ordinal, year
 
 
@@ -56,6 +56,16 @@ def _phone(match: re.Match[str]) -> str:
     return ("plus " if match.group().startswith("+") else "") + ", ".join(digits(group) for group in groups)
 
 
+def _magnitude(match: re.Match[str]) -> str:
+    """2.1M, 3B; a flat 4B has a letter."""
+    if _FLAT.search(match.string[: match.start()]):
+        return f" {match.group()}"
+    return " million" if match[1] else " billion"
+
+
+_FLAT = re.compile(rf"\b(?:{FLATS}) \d{{1,4}}$", re.IGNORECASE)
+_NO_THOUSANDS = r"(?:video|screen|display|monitor|resolution|footage|run|race|walk|is|and|or)\b"
+"""4K is a picture, 5K a race."""
 _CALLED = r"(?:[Cc]all|[Dd]ial|[Rr]ing|Text|text) (?:\w+ (?:at|on) )?"
 _NAMED = r"(?:[Cc]all|[Dd]ial|[Pp]hone|[Tt]el|[Tt]elephone|[Ff]ax|[Tt]ext|[Rr]ing|[Nn]umber)\b[^.!?\d]{0,20}"
 """A telephone number is called, dialled or named as one, or has an area code."""
@@ -80,6 +90,7 @@ RATIOS: Rules = ((re.compile(r"(?<=\d):(?=\d)"), " to "),)
 RANGES: Rules = (
     (re.compile(r"(?<=\d)[-–−](?=\d+(?:\.\d+)? ?=)"), " minus "),
     (re.compile(rf"(?P<lead>\b{_SCORED}(?: \w+)? )(?P<a>\d{{1,2}})[-–](?P<b>\d{{1,2}})\b(?![-–%])"), _score),
+    (re.compile(r"(?<![\d-])(\d+)-(?=\d+/10\b)"), r"\1 to "),
     (re.compile(r"(?<![\d-])(\d+)-(?=\d+/\d+\b)"), r"\1 "),
     (re.compile(rf"(?<![\w.-]){_END}(?:-| ?– ?| ?~ ?| - (?=\d+ [a-z])){_END}(?=\b(?!-\d|,\d))"), _range),
 )  # fmt: skip
@@ -102,13 +113,17 @@ SUMS: Rules = (
     (re.compile(r"(?<=\d) [-−] (?=\d)"), " minus "),
     (re.compile(r"(?<=\d) ?/ ?(?=\d)"), " divided by "),
 )
-POWERS: Rules = ((re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),)
+POWERS: Rules = (
+    (re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),
+    (re.compile(r"(?<=[\w)])\^([23])(?![\d.^])"), lambda m: " squared " if m[1] == "2" else " cubed "),
+)
 GROUPED: Rules = (
     (re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3}){2}(?![.,]?\d|\.\w)"), lambda m: m.group().replace(".", "")),
 )
 """1.250.000 is a number in groups: a version's parts, which were said before, have seldom three figures twice."""
 MAGNITUDES: Rules = (
-    (re.compile(r"(?<=\d)(?:(M)|(bn|B))\b(?=\s+[a-z]|[).,;]|$)"), lambda m: " million" if m[1] else " billion"),
+    (re.compile(r"(?<=\d)(?:(M)|(bn|B))\b(?=\s+[a-z]|[).,;]|$)"), _magnitude),
+    (re.compile(rf"(?<=\d)K(?= (?!{_NO_THOUSANDS})[a-z])"), " thousand"),
 )
 PLAIN: Rules = (
     (re.compile(NUMBER), lambda m: decimal(m["whole"], m["part"], m["sign"])),

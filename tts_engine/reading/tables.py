@@ -68,20 +68,27 @@ ABBREVIATIONS = {
     "Sen.": "Senator", "Rep.": "Representative", "Gen.": "General", "Capt.": "Captain", "Sgt.": "Sergeant", "Lt.":
     "Lieutenant", "Rev.": "Reverend", "Hon.": "Honorable", "et al.": "and others", "cf.": "compare", "Ave.": "Avenue",
     "Blvd.": "Boulevard", "Rd.": "Road", "Hwy.": "Highway", "Ln.": "Lane", "Pkwy.": "Parkway", "Apt.": "Apartment",
-    "misc.": "miscellaneous", "temp.": "temperature", "tel.": "telephone",
-    "Mon.": "Monday", "Tue.": "Tuesday", "Tues.": "Tuesday", "Wed.": "Wednesday", "Thu.": "Thursday", "Thurs.":
-    "Thursday", "Fri.": "Friday",
+    "misc.": "miscellaneous", "temp.": "temperature", "tel.": "telephone", "Univ.": "University", "Rte.": "Route",
+    "b/c": "because", "max.": "maximum", "avg.": "average",
 }  # fmt: skip
 LAST_IN_SENTENCES = frozenset(
     {"etc.", "a.m.", "p.m.", "Jr.", "Sr.", "Inc.", "Ltd.", "Corp.", "Co.", "et al.", "Ave.", "Blvd.", "Rd.", "Hwy.",
-     "Ln.", "Pkwy.", "Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thurs.", "Fri."}
+     "Ln.", "Pkwy."}
 )  # fmt: skip
+DAYS = {
+    "Mon": "Monday", "Tue": "Tuesday", "Tues": "Tuesday", "Wed": "Wednesday", "Weds": "Wednesday", "Thu": "Thursday",
+    "Thur": "Thursday", "Thurs": "Thursday", "Fri": "Friday", "Sat": "Saturday", "Sun": "Sunday",
+}  # fmt: skip
+PLACES = {"Ft": "Fort", "Pt": "Point", "Ste": "Sainte"}
+"""Before a name; behind a figure they are units."""
+FLATS = "Suite|Apt\\.|Apartment|Flat|Unit|Room|Gate|Seat|Row|Platform|Bay|Block|Building|Door|Exit|Class|Page"
+"""Their figures may have a letter, which is no magnitude."""
 BEFORE_NUMBERS = {
     "No.": "number", "Nos.": "numbers", "no.": "number", "Fig.": "figure", "fig.": "figure", "Figs.": "figures", "p.":
     "page", "pp.": "pages", "Vol.": "volume", "vol.": "volume", "Ch.": "chapter", "ch.": "chapter", "Sec.": "section",
     "sec.": "section", "Eq.": "equation", "eq.": "equation", "Art.": "article", "Ext.": "extension", "ext.":
     "extension", "v.": "version", "c.": "circa",
-    "pop.": "population",
+    "pop.": "population", "min.": "minimum", "b.": "born", "d.": "died",
 }  # fmt: skip
 STREETS = "St|Street|Ave|Avenue|Blvd|Boulevard|Rd|Road|Dr|Drive|Ln|Lane|Ct|Court|Way|Place|Pl|Highway|Hwy"
 SYMBOLS = {
