@@ -3,6 +3,8 @@
 A candidate is a reply like any other, begun before it is certain that the user has finished. Its items go to a draft of
 the conversation, its events are held back, and it waits before its first sound or call would go out. `release` turns
 it into an ordinary reply. A dropped candidate leaves nothing, because nothing ever got out.
+
+A reply answers what was there when it was ordered. Items that come later are not read by it, and stand behind its own.
 """
 
 from __future__ import annotations
@@ -34,6 +36,27 @@ class Outlet:
             self.conversation.add(guessed)
             self._before = len(self.conversation)
             self._held = []
+        self._there = {entry.item.id for entry in self.conversation}
+        """Items that the reply may read: those before it, and its own."""
+
+    @property
+    def read(self) -> Conversation:
+        """The part of the conversation that the reply answers. A picture from a camera counts whenever it came."""
+        if all(self._reads(entry) for entry in self.conversation):
+            return self.conversation
+        return Conversation(entry for entry in self.conversation if self._reads(entry))
+
+    def _reads(self, entry: Entry) -> bool:
+        return entry.item.id in self._there or entry.frame
+
+    def add(self, entry: Entry) -> str | None:
+        """Put an entry of the reply's own in its place; return the previous visible id."""
+        self._there.add(entry.item.id)
+        order = [*self.conversation]
+        place = next((at for at, known in enumerate(order) if not self._reads(known)), None)
+        if place is None:
+            return self.conversation.add(entry)
+        return self.conversation.add(entry, order[place - 1].item.id if place else "root")
 
     async def emit(self, event: Event) -> None:
         """Send the front an event, once it is certain that the reply is wanted."""
@@ -54,7 +77,7 @@ class Outlet:
         made = list(self.conversation)[self._before :]
         self.conversation, self.trace = self._context.conversation, trace
         for entry in made:
-            self.conversation.add(entry)
+            self.add(entry)
         while self._held:  # in order, including what is made while the front takes its time
             await self._context.emit(self._held.pop(0))
         self._held = None

@@ -60,8 +60,6 @@ class AlarmTools:
     async def set_reminder(self, text: str, time: str) -> str:
         "Remind of something at a time, for example at 5 pm, in 10 minutes or every Monday at 8 am."
         now = self.kept.home.now()
-        if not text.strip():
-            raise AnswerError("a reminder needs a text", "What shall I remind you of?")
         moment = read_moment(time, now)
         self.kept.promise(REMINDERS, text.strip(), moment)
         shown = answers.when(moment.at, now, moment.repeat)

@@ -117,6 +117,23 @@ TRAINED_TOOLS: Final = (
 built-in tool would be declared to it in full, in every talk. New weights may change this list."""
 
 
+QUESTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "days_until": {"day": "Until which day?"},
+    "set_timer": {"duration": "For how long?"},
+    "change_timer": {"duration": "To how long?"},
+    "set_alarm": {"time": "At what time?"},
+    "set_reminder": {"text": "What shall I remind you of?", "time": "When shall I remind you?"},
+    "calculate": {"expression": "What shall I calculate?"},
+    "convert": {"value": "How much of it?", "unit": "From which unit?", "to": "To which unit?"},
+    "spell": {"word": "Which word?"},
+    "list_add": {"items": "What shall I put down?"},
+    "list_remove": {"items": "What shall I take off?"},
+    "note_add": {"text": "What shall I note?"},
+    "remember": {"fact": "What shall I remember, in a sentence?"},
+    "forget": {"fact": "What shall I forget?"},
+}
+"""Asked of the person where a model leaves out what a tool needs: each parameter that is required has one."""
+
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
     "spell", "list_read", "note_read", "check_timer", "what_you_know",
@@ -141,5 +158,5 @@ def builtin_tools(
     """The tools of a talk: the built-in ones of these names over one household, all if None, and `own` ones."""
     registry = ToolRegistry(kept=household.kept)
     for name in builtin_names(type(household)) if names is None else names:
-        registry.tool(getattr(household, name), reads=name in READING)
+        registry.tool(getattr(household, name), reads=name in READING, questions=QUESTIONS.get(name, {}))
     return ToolRegistry((*registry, *own), household.kept)

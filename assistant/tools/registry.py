@@ -17,6 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from assistant.base.errors import ToolError
@@ -65,6 +66,8 @@ class Tool:
     """The name that a client gave the server when it asked for it."""
     reader: Callable[[ToolSpec, str], dict[str, object]] | None = None
     """Checks and reads the JSON arguments, or raises ToolError; None: `read_arguments`."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """Put to the person where the model leaves a parameter out or empty."""
 
     def __call__(self, *values: object, **named: object) -> object:
         """Call the function as if it were not declared."""
@@ -91,9 +94,16 @@ class ToolRegistry:
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Declared:
+    def tool(
+        self,
+        function: Declared,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        reads: bool = False,
+        questions: Mapping[str, str] = MappingProxyType({}),
+    ) -> Declared:
         """Declare a function as a tool; usable as a decorator. Raises ToolError if its type hints say too little."""
-        tool = Tool(describe(function), function, timeout_s, reads)
+        tool = Tool(describe(function), function, timeout_s, reads, questions=questions)
         if tool.spec.name in self._tools:
             raise ToolError(f"two tools are called {tool.spec.name!r}; rename one")
         self._tools[tool.spec.name] = tool
@@ -109,10 +119,13 @@ class ToolRegistry:
         tool = self._tools.get(name)
         if tool is None:
             return _failure(f"there is no tool {name!r}; known: {', '.join(self._tools) or 'none'}")
+        missing, question = _question(tool, arguments)
         try:
             values = (tool.reader or read_arguments)(tool.spec, arguments)
         except ToolError as error:
-            return _failure(str(error))
+            return _failure(str(error), question)
+        if missing:
+            return _failure(f"{name} needs {missing}", question)
         try:
             async with asyncio.timeout(tool.timeout_s):
                 if inspect.iscoroutinefunction(tool.function):
@@ -162,6 +175,16 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
     if missing:
         raise ToolError(f"{spec.name} needs {', '.join(missing)}")
     return {key: _coerced(spec.name, key, value, properties[key]) for key, value in values.items()}
+
+
+def _question(tool: Tool, arguments: str) -> tuple[str, str]:
+    """The first parameter with a question that is left out or empty, and the question; else "", and that it failed."""
+    try:
+        values = json_object(tool.spec, arguments)
+    except ToolError:
+        return "", FAILED
+    return next(((key, asked) for key, asked in tool.questions.items() if not str(values.get(key, "")).strip()),
+                ("", FAILED))  # fmt: skip
 
 
 def json_object(spec: ToolSpec, arguments: str) -> dict[str, object]:

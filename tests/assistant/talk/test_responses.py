@@ -228,3 +228,23 @@ def test_the_talk_that_is_taken_over_is_cut_before_the_other_front_sees_it():
     run(world.talk((0.0, typed("count")), (0.1, GO), until=3, microphone=False))
     assert seen == ["count", "one two"]
     assert not world.of(ItemDeleted)
+
+
+@pytest.mark.parametrize("late", [0.1, 0.15, 1.5], ids=["behind it", "before its first sound", "while it sounds"])
+def test_a_reply_answers_what_was_there_when_it_was_ordered(late):
+    prompts: list[list[tuple[str, str]]] = []
+
+    def script(prompt):
+        prompts.append([(line.role, line.text) for line in prompt.lines])
+        return [COUNT if len(prompts) == 1 else "yes."]
+
+    world = World(script, speed=1)
+    session = world.play(
+        (0.0, typed("count", "u")), (0.1, GO), (late, typed("say yes", "v")), (late, typed("loudly", "w")),
+        (6.0, GO), until=9,
+    )  # fmt: skip
+    assert prompts[0] == [("user", "count")] and statuses(world) == ["completed"] * 2
+    assert [role for role, _ in prompts[1]] == ["user", "assistant", "user", "user"]
+    assert [item_text(item) for item in session.items] == ["count", COUNT, "say yes", "loudly", "yes."]
+    added = {event.item.id: event.previous_item_id for event in world.of(ItemAdded)}
+    assert added[session.items[1].id] == "u"  # a front that goes by this has the same order

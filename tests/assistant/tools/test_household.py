@@ -159,3 +159,20 @@ def test_from_three_on_they_come_counted_as_a_sentence():
         tools.kept.home.close()
 
     run(play())
+
+
+def test_what_a_tool_needs_and_did_not_get_is_asked_of_the_person():
+    async def story():
+        tools = talk(HomeRows(now=Wall()))
+        for tool in tools:
+            needed = tool.spec.parameters["required"]
+            assert {*needed} == {*tool.questions}, "every required parameter has its question"
+            for gone in needed:
+                given = dict.fromkeys(needed, "3 pm")
+                for arguments in ({**given, gone: " "}, {key: given[key] for key in needed if key != gone}):
+                    result = await tools.call(tool.spec.name, json.dumps(arguments))
+                    assert result.failed and result.say == tool.questions[gone] and result.say.endswith("?")
+                    assert not result.changes
+        tools.kept.home.close()
+
+    run(story())
