@@ -132,7 +132,7 @@ class OwnCalls:
         if tool.label:
             await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
         await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
-        await self._announce(question(tool.label or tool.server, call.name, call.arguments))
+        await self._announce(tool.asking or question(tool.label or tool.server, call.name, call.arguments))
         self.asks = True
         return result
 

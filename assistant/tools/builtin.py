@@ -134,6 +134,9 @@ QUESTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Asked of the person where a model leaves out what a tool needs: each parameter that is required has one."""
 
+ASKED: Final = {"start_over": "Shall I forget this whole talk?"}
+"""Tools that wait for a yes: nothing brings back what they take, and a model may have misread a word such as "start"."""
+
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
     "spell", "list_read", "note_read", "check_timer", "what_you_know",
@@ -158,5 +161,7 @@ def builtin_tools(
     """The tools of a talk: the built-in ones of these names over one household, all if None, and `own` ones."""
     registry = ToolRegistry(kept=household.kept)
     for name in builtin_names(type(household)) if names is None else names:
-        registry.tool(getattr(household, name), reads=name in READING, questions=QUESTIONS.get(name, {}))
+        registry.tool(
+            getattr(household, name), reads=name in READING, questions=QUESTIONS.get(name, {}), asking=ASKED.get(name, "")
+        )
     return ToolRegistry((*registry, *own), household.kept)

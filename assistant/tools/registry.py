@@ -62,6 +62,8 @@ class Tool:
     """The MCP server that it belongs to; empty: it runs here."""
     ask: bool = False
     """The person is asked before it runs."""
+    asking: str = ""
+    """In these words; empty: by the names of the server and the tool."""
     label: str = ""
     """The name that a client gave the server when it asked for it."""
     reader: Callable[[ToolSpec, str], dict[str, object]] | None = None
@@ -101,9 +103,12 @@ class ToolRegistry:
         timeout_s: float = TIMEOUT_S,
         reads: bool = False,
         questions: Mapping[str, str] = MappingProxyType({}),
+        asking: str = "",
     ) -> Declared:
         """Declare a function as a tool; usable as a decorator. Raises ToolError if its type hints say too little."""
-        tool = Tool(describe(function), function, timeout_s, reads, questions=questions)
+        tool = Tool(
+            describe(function), function, timeout_s, reads, ask=bool(asking), asking=asking, questions=questions
+        )
         if tool.spec.name in self._tools:
             raise ToolError(f"two tools are called {tool.spec.name!r}; rename one")
         self._tools[tool.spec.name] = tool

@@ -571,18 +571,26 @@ def test_a_talk_that_answers_is_told_what_rings_and_one_that_only_writes_down_is
     assert bool(home.rows("timer")) != told, "it waits for somebody who can be told"
 
 
-def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
+@pytest.mark.parametrize("sure", [True, False])
+def test_start_over_forgets_the_talk_once_the_person_is_sure(sure):
+    """Nothing brings a talk back, and a model may take one word, such as "start", for this wish."""
+
     def answers(prompt):
         last = prompt.lines[-1]
-        return ["Well."] if last.role == "tool" else [(last.text, {"items": "milk"} if "list" in last.text else {})]
+        if last.role == "tool" or "_" not in last.text:
+            return ["Well."]
+        return [(last.text, {"items": "milk"} if "list" in last.text else {})]
 
     app = BuiltinTools(Kept(), wall_clock, {}, lambda: "ada")
     world = World(answers, tools=lambda: builtin_tools(app))
     session = world.play(
         (0.0, typed("list_add", "a")), (0.1, CreateResponse()),
-        (4.0, typed("start_over", "b")), (4.1, CreateResponse()), until=8,
+        (4.0, typed("start_over", "b")), (4.1, CreateResponse()),
+        (7.0, typed("Yes, please." if sure else "What time is it?", "c")), (7.1, CreateResponse()), until=11,
     )  # fmt: skip
-    assert not session.items and [row.text for row in app.kept.things("list shopping")] == ["milk"]
+    said = [item_text(done.item) for done in world.of(ItemDone) if done.item.role == "assistant"]
+    assert said == ["Well.", "Shall I forget this whole talk?", "Well."]
+    assert bool(session.items) != sure and [row.text for row in app.kept.things("list shopping")] == ["milk"]
 
 
 def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
