@@ -135,7 +135,7 @@ QUESTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Asked of the person where a model leaves out what a tool needs: each parameter that is required has one."""
 
 ASKED: Final = {"start_over": "Shall I forget this whole talk?"}
-"""Tools that wait for a yes: nothing brings back what they take, and a model may have misread a word such as "start"."""
+"""Tools that wait for a yes: nothing brings back what they take, and a model may have misread a single word."""
 
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
@@ -161,7 +161,6 @@ def builtin_tools(
     """The tools of a talk: the built-in ones of these names over one household, all if None, and `own` ones."""
     registry = ToolRegistry(kept=household.kept)
     for name in builtin_names(type(household)) if names is None else names:
-        registry.tool(
-            getattr(household, name), reads=name in READING, questions=QUESTIONS.get(name, {}), asking=ASKED.get(name, "")
-        )
+        questions, asking = QUESTIONS.get(name, {}), ASKED.get(name, "")
+        registry.tool(getattr(household, name), reads=name in READING, questions=questions, asking=asking)
     return ToolRegistry((*registry, *own), household.kept)
