@@ -22,7 +22,8 @@ _PLANS = (
     "the user", "this user", "user", "the person", "the human", "the question", "the request", "we need", "we should",
     "we must", "we have to", "i should", "i need to", "i must", "i have to", "i ought to", "i will say",
     "i will answer", "i will reply", "i will respond", "i'll say", "i'll answer", "i'll reply", "i'll respond",
-    "my answer", "my response", "they want", "they ask", "they are asking", "they need", "he wants", "she wants", "it seems the user",
+    "my answer", "my response", "they want", "they ask", "they are asking", "they need", "he wants", "she wants",
+    "it seems the user",
 )  # fmt: skip
 _ABOUT = re.compile(r"\b(?:the|this) (?:user|person|human)\b|\b(?:i|we) (?:should|need to|must|have to)\b")
 _END = re.compile(r"[.!?\n](?=\s|$)")
