@@ -147,11 +147,11 @@ def _devices(contexts: Sequence[ExecContext]) -> str:
 @asynccontextmanager
 async def open_talks(
     config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = wall_clock,
-    *, play: Play | None = None, stays: bool = True,
+    *, play: Play | None = None, stays: bool = True, pages: bool = False,
 ) -> AsyncIterator[App]:
     """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
     `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
-    promise to ring.
+    promise to ring; `pages`: they come and go in pages, so without a loudspeaker it promises no more than they can.
 
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
@@ -167,7 +167,7 @@ async def open_talks(
         _report_all(report, own.problems, servers.problems)
         memory = MemoryFile(config.home / FILE)
         aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
-        home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays, memory)))
+        home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays, memory, pages)))
         open_household(home, config.home, models.deployment.journals, report)
         tools = partial(_own_tools, personas, home=home, own=(*own.tools, *servers.tools), names=models.builtin)
         services = _services(

@@ -170,7 +170,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
 
     @asynccontextmanager
     async def opened(wanted: Config) -> AsyncIterator[start.App]:
-        async with open_talks(wanted, report, play=play) as app:
+        async with open_talks(wanted, report, play=play, pages=True) as app:
             try:
                 yield app
             finally:

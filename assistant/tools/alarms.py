@@ -10,7 +10,7 @@ from assistant.tools.kept import Kept
 from assistant.tools.moments import TimeIsOver, find_time, read_moment
 from assistant.tools.registry import ToolResult
 from assistant.tools.rows import ALARMS, REMINDERS, Promise
-from assistant.tools.timers import ALL, read_out
+from assistant.tools.timers import ALL, bounded, read_out
 
 NO_ALARM, NO_REMINDER = "no alarm is set", "no reminders"
 _SMALL_WORDS = frozenset(
@@ -23,7 +23,7 @@ class AlarmTools:
 
     kept: Kept
 
-    async def set_alarm(self, time: str, day: str = "") -> str:
+    async def set_alarm(self, time: str, day: str = "") -> str | ToolResult:
         "Set an alarm at a time of day, perhaps of a day; `every weekday` repeats it."
         now = self.kept.home.now()
         try:
@@ -35,7 +35,8 @@ class AlarmTools:
                 raise
             moment = read_moment(time, now, waking=True)  # a model may write the day twice
         self.kept.promise(ALARMS, "", moment)
-        return answers.alarm(moment.at, now, moment.repeat) + answers.skipped(moment.meant, moment.at)
+        told = answers.alarm(moment.at, now, moment.repeat) + answers.skipped(moment.meant, moment.at)
+        return bounded(self.kept, told, f"Your alarm is set: {told}.")
 
     async def cancel_alarm(self, time: str = "") -> str:
         "Take an alarm back, found by its time; all of them for `all`."
@@ -57,7 +58,7 @@ class AlarmTools:
         "The alarms that are set."
         return read_out("alarm", [self._alarm(row) for row in self.kept.promises(ALARMS)], NO_ALARM)
 
-    async def set_reminder(self, text: str, time: str) -> str:
+    async def set_reminder(self, text: str, time: str) -> str | ToolResult:
         "Remind of something at a time, for example at 5 pm, in 10 minutes or every Monday at 8 am."
         now = self.kept.home.now()
         moment = read_moment(time, now)
@@ -65,7 +66,8 @@ class AlarmTools:
         shown = answers.when(moment.at, now, moment.repeat)
         if moment.wait_s is not None:
             shown = f"in {answers.duration(moment.wait_s)}"
-        return answers.entry(text.strip(), shown) + answers.skipped(moment.meant, moment.at)
+        told = answers.entry(text.strip(), shown) + answers.skipped(moment.meant, moment.at)
+        return bounded(self.kept, told, f"I will remind you: {told}.")
 
     async def cancel_reminder(self, text: str = "") -> str:
         "Take a reminder back, found by words of it; all of them for `all`."

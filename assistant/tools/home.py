@@ -66,6 +66,7 @@ class HomeRows:
     aloud  speaks on this machine's loudspeaker when no front is there, and returns whether it did; None: there is none
     stays  whether the program goes on when its talks are over; otherwise nothing can be promised
     memory the file of the rows that every talk knows; None: they are kept like the others
+    pages  whether fronts come and go while the program stays: without a loudspeaker, nothing rings once all are closed
     """
 
     def __init__(
@@ -75,8 +76,11 @@ class HomeRows:
         aloud: Callable[[str], Awaitable[bool]] | None = None,
         stays: bool = True,
         memory: MemoryFile | None = None,
+        pages: bool = False,
     ) -> None:
         self.now, self.aloud, self._stays = now, aloud, stays
+        self.only_open = pages and aloud is None
+        """Whether a promise holds only while a front is there, which is said with it."""
         self.memory = memory
         self._path, self._lock = path, -1
         self._slots: dict[str, tuple[Row, ...]] = {}

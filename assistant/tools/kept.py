@@ -32,6 +32,7 @@ _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 """Words for something that was removed, and for something that was restored."""
 
 
+ONLY_OPEN = "I can ring only while a page of mine is open."
 UNDONE = "undone "
 """Before the key of a change that the home's store took back and the talk's journal may not have."""
 
@@ -46,6 +47,7 @@ class Kept:
         self._front: Front | None = None
         self._talk = ""
         self._changes: Changes = {}
+        self._told_bounds = False
 
     @property
     def words(self) -> Iterator[str]:
@@ -70,6 +72,11 @@ class Kept:
         row = Promise(self.home.next_serial(), text, moment.at, label, moment.repeat)
         self._change((slot, None, row))
         return row
+
+    def bounds(self) -> str:
+        """Said with the first promise of a talk where nothing rings without an open page; "" otherwise."""
+        told, self._told_bounds = self._told_bounds, True
+        return ONLY_OPEN if self.home.only_open and not told else ""
 
     def replace(self, slot: str, old: Promise, new: Promise) -> None:
         self._change((slot, old, replace(new, serial=old.serial)))

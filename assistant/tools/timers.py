@@ -21,12 +21,13 @@ class TimerTools:
 
     kept: Kept
 
-    async def set_timer(self, duration: str, label: str = "") -> str:
+    async def set_timer(self, duration: str, label: str = "") -> str | ToolResult:
         "Set a timer, for example of 5 minutes."
         seconds = answers.seconds_of(duration)
         length = answers.duration(seconds)
         self.kept.promise(TIMERS, length, Moment(later(self.kept.home.now(), seconds)), label.strip())
-        return answers.timer(length, label)
+        told = answers.timer(length, label)
+        return bounded(self.kept, told, f"Your timer is set: {told}.")
 
     async def change_timer(self, duration: str) -> str:
         "Set the newest timer to another length."
@@ -120,6 +121,12 @@ class TimerTools:
     def _shown(self, row: Promise) -> str:
         """pasta, 4 minutes 10 seconds"""
         return answers.timer(answers.duration(self._left_s(row)), row.label)
+
+
+def bounded(kept: Kept, told: str, sentence: str) -> str | ToolResult:
+    """A promise as it is told, with its bounds if they are to be said: to the model behind it, else in a sentence."""
+    bounds = kept.bounds()
+    return ToolResult(f"{told}. {bounds}", say=f"{sentence} {bounds}") if bounds else told
 
 
 def read_out(what: str, rows: list[str], none: str) -> str | ToolResult:

@@ -488,3 +488,26 @@ def test_an_undo_that_the_journal_never_knew_is_undone_and_what_was_deleted_stay
         home.close()
 
     run(story())
+
+
+def test_a_promise_says_that_it_holds_only_while_a_page_is_open():
+    """Once a talk, where the machine has no loudspeaker; a page that is hidden rings by a notification."""
+
+    async def story(aloud, pages):
+        home = HomeRows(now=Wall(), aloud=aloud, pages=pages)
+        said = []
+        for tools in (talk(home), talk(home)):
+            for name, given in (("set_timer", {"duration": "5 minutes"}), ("set_alarm", {"time": "7 am"})):
+                result = await tools.call(name, json.dumps(given))
+                said.append((result.text, result.say))
+        home.close()
+        return said
+
+    async def aloud(words):
+        return True
+
+    plain = [("5 minutes", None), ("7:00 am, tomorrow", None)] * 2
+    assert run(story(None, False)) == run(story(aloud, True)) == plain
+    bounds = "I can ring only while a page of mine is open."
+    told = (f"5 minutes. {bounds}", f"Your timer is set: 5 minutes. {bounds}")
+    assert run(story(None, True)) == [told, plain[1]] * 2
