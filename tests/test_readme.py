@@ -149,15 +149,22 @@ def test_readme_lists_the_profiles_of_the_code():
 def test_each_law_is_defined_and_held_by_tests_that_exist():
     assert re.findall(r"^\*\*(L\d)\.", LAWS, re.M) == [f"L{number}" for number in range(1, 9)]
     paragraphs = re.split(r"^\*\*L\d\.", LAWS, flags=re.M)[1:]
-    held = [re.findall(r"`(tests/\S+\.py)::(\w+)`", paragraph) for paragraph in paragraphs]
-    assert all(held)
-    missing = [
+    assert all(missing_tests(paragraph) == [] for paragraph in paragraphs)
+    assert all("`tests/" in paragraph for paragraph in paragraphs)
+
+
+def missing_tests(text: str) -> list[tuple[str, str]]:
+    """The tests that a page names and that are not there."""
+    return [
         (path, name)
-        for tests in held
-        for path, name in tests
+        for path, name in re.findall(r"`(tests/\S+\.py)::(\w+)`", text)
         if not re.search(rf"^\s*(def|async def|class) {name}\b", (ROOT / path).read_text("utf-8"), re.M)
     ]
-    assert missing == []
+
+
+def test_each_case_from_the_field_names_tests_that_exist():
+    rows = [row for row in PAGES["docs/field.md"].splitlines() if row.startswith("| ") and not row.startswith("| case")]
+    assert len(rows) > 41 + 60 and missing_tests(PAGES["docs/field.md"]) == []
 
 
 def test_no_sentence_of_a_page_or_docstring_opens_with_its_object():

@@ -103,7 +103,7 @@ export class Listener {
         deviceId,
         onPiece: (piece, track) => track === this._microphone?.track && this._piece(piece),
         onPaused: (paused, track) => track === this._microphone?.track && this._dispatch({ type: "page.microphone", paused }),
-        onEnded: () => this._gone(),
+        onEnded: (why) => this._gone(why),
       });
       const before = this._microphone;
       microphone.muted = this._state().microphone.muted;
@@ -118,9 +118,10 @@ export class Listener {
     this._onDevices(); // with the permission they have names
   }
 
-  _gone() {
+  /** @param {import("./audio/capture.js").Trouble} why */
+  _gone(why) {
     this.close();
-    this._dispatch({ type: "page.microphone", help: "missing" });
+    this._dispatch({ type: "page.microphone", help: why });
   }
 
   /** @param {import("./audio/capture.js").Piece} piece */

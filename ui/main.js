@@ -4,6 +4,7 @@ import { Microphone, soundDevices } from "./audio/capture.js";
 import { Playback } from "./audio/playback.js";
 import { Asker } from "./asker.js";
 import { Measures, exported } from "./figures.js";
+import { Bell } from "./bell.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
@@ -80,6 +81,7 @@ const talk = new Talk({
   onKept: () => household.look(),
 });
 const view = new View(byId("view"), () => render());
+const bell = new Bell();
 const household = new Household(asker, { dispatch, state: () => state });
 const measures = new Measures(talk.clock);
 
@@ -156,6 +158,11 @@ const drawRunning = running({
   onRemove: (key, told) => household.remove(key, told),
   onAdjust: (id, change) => household.adjust(id, change),
   onNoticed: () => household.noticed(),
+  mayNotify: () => bell.mayAsk,
+  onNotify: async () => {
+    await bell.ask();
+    render();
+  },
 });
 const model = better(byId("models"), chooser(token, askMachine));
 const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onBetter: () => model.show() });
@@ -191,6 +198,7 @@ function render() {
   drawState(state);
   drawWho(state);
   drawRunning(state, performance.now());
+  bell.follow(state.rang);
   document.title = title(state.household, state.rang, name, performance.now());
   model.render(state);
   setText(byId("name"), name);

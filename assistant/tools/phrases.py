@@ -19,6 +19,8 @@ Readings: TypeAlias = Iterator[tuple[T, int]]
 MOST_CHARACTERS = 200
 _WRITTEN: Final = (("\u2019", "'"), ("½", " 1/2"), ("¼", " 1/4"), ("¾", " 3/4"), ("\xa0", " "), ("\u202f", " "))
 _HALF: Final = re.compile(r"(?<![^\W\d])([ap])\.? ?m\b\.?")
+_FRENCH: Final = re.compile(r"(?<=\bat )([01]?\d|2[0-3])h([0-5]\d)\b")
+"""Behind `at` 18h30 is a time of day; elsewhere 1h30 is a length."""
 _OCLOCK: Final = re.compile(r"\bo ?'? ?clock\b")
 _HYPHEN: Final = re.compile(r"(?<=\w)-(?=[^\W\d])")
 _CLOSING: Final = re.compile(r"(?<=\w)(?:,(?=\s|$)|[.!?]+\s*$)")
@@ -36,7 +38,7 @@ class Phrase:
         lower = text[: MOST_CHARACTERS + 1].lower()
         for mark, plain in _WRITTEN:
             lower = lower.replace(mark, plain)
-        lower = _HYPHEN.sub(" ", _OCLOCK.sub("o'clock", _HALF.sub(r"\1m", lower)))
+        lower = _HYPHEN.sub(" ", _OCLOCK.sub("o'clock", _HALF.sub(r"\1m", _FRENCH.sub(r"\1:\2", lower))))
         self.words = words
         self.tokens: tuple[str, ...] = tuple(_TOKEN.findall(_CLOSING.sub(" ", lower)))
         if len(text) > MOST_CHARACTERS:

@@ -73,6 +73,34 @@ def test_a_timer_is_seen_counts_down_in_the_title_and_is_changed_by_hand(page: P
     expect(page.locator("#running")).to_be_hidden(timeout=SLOW)
 
 
+SIGN = """
+window.signs = [];
+window.Notification = class {
+  static permission = "default";
+  static async requestPermission() { Notification.permission = "granted"; }
+  constructor(title) { signs.push(title); }
+  close() {}
+};
+Object.defineProperty(Document.prototype, "hidden", { get: () => window.away ?? false });
+"""
+
+
+def test_a_ring_is_a_notification_while_the_page_is_hidden(page: Page) -> None:
+    page.add_init_script(SIGN)
+    page.reload()
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+    expect(page.locator("#notify")).to_have_count(0)  # nothing is asked before there is something to ring
+    write(page, "set a timer for 20 seconds")
+    assert page.evaluate("Notification.permission") == "default"
+    page.get_by_role("button", name="Notify me").click()
+    expect(page.locator("#notify")).to_have_count(0)
+    page.evaluate("window.away = true")
+    page.wait_for_function("signs.length > 0", timeout=SLOW)
+    assert page.evaluate("signs") == ["⏰ 20 seconds"]
+    page.evaluate("window.away = false")
+    page.locator(".rang button").click()
+
+
 def test_a_timer_that_rings_is_told_in_the_title_until_it_is_noticed(page: Page) -> None:
     write(page, "set a timer for 3 seconds")
     expect(page).to_have_title("⏰ 3 seconds", timeout=SLOW)

@@ -105,3 +105,25 @@ def test_a_worklet_that_failed_leaves_text_and_is_tried_again(page: Page, server
     page.wait_for_selector("body[data-phase='speaking']", timeout=SLOW)
     expect(page.locator(".reply .text").last).to_contain_text("two,", timeout=SLOW)
     assert server.heard
+
+
+def test_a_permission_that_is_taken_back_is_told_and_typing_goes_on(playwright: Playwright, server: FakeServer) -> None:
+    browser = chromium(playwright)  # one that answers for the person has no permission to take back
+    try:
+        context = browser.new_context(permissions=["microphone"])
+        page = context.new_page()
+        page.goto(server.url)
+        page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+        page.click("#mic")
+        expect(page.locator("#phase")).to_have_text("Listening", timeout=SLOW)
+        hands = context.new_cdp_session(page)
+        hands.send("Browser.setPermission", {
+            "permission": {"name": "microphone"}, "setting": "denied", "origin": server.url.rstrip("/"),
+            "browserContextId": hands.send("Target.getTargetInfo")["targetInfo"]["browserContextId"],
+        })  # fmt: skip
+        expect(page.get_by_text("The microphone is blocked.")).to_be_visible(timeout=SLOW)
+        expect(page.locator("#phase")).to_have_text("Press the button and talk")
+        write(page, "and now")
+        expect(page.locator(".reply .text")).to_have_text("Still here.", timeout=SLOW)
+    finally:
+        browser.close()

@@ -6,6 +6,12 @@
 /** Longest wait for the browser's sound system; without any sound device some browsers never start it. */
 const WAKING_MS = 3000;
 
+/** Why a track ended by itself: the person took the permission back, or the device went. @returns {Promise<Trouble>} */
+async function whyEnded() {
+  const permission = await navigator.permissions?.query({ name: /** @type {PermissionName} */ ("microphone") }).catch(() => null);
+  return permission?.state === "denied" ? "refused" : "missing";
+}
+
 export class MicrophoneTrouble extends Error {
   /** @param {Trouble} kind @param {string} detail */
   constructor(kind, detail) {
@@ -30,7 +36,7 @@ export class Microphone {
 
   /**
    * @param {{
-   *   deviceId?: string, raw?: boolean, onPiece: (piece: Piece, track: MediaStreamTrack) => void, onEnded: () => void,
+   *   deviceId?: string, raw?: boolean, onPiece: (piece: Piece, track: MediaStreamTrack) => void, onEnded: (why: Trouble) => void,
    *   onPaused?: (paused: boolean, track: MediaStreamTrack) => void,
    * }} options `raw`: as the room sounds, for a voice that is kept; a talk hears better without echo and noise.
    *   `onPaused`: the system took the sound away for a while, or gave it back
@@ -55,7 +61,7 @@ export class Microphone {
       const look = () => onPaused(track.muted || context.state !== "running", track);
       for (const change of ["mute", "unmute"]) track.addEventListener(change, look);
       context.onstatechange = () => context.state !== "closed" && look();
-      track.addEventListener("ended", onEnded);
+      track.addEventListener("ended", async () => onEnded(await whyEnded()));
       return new Microphone(context, track, source);
     } catch (error) {
       track.stop();

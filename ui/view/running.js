@@ -7,6 +7,7 @@ import { byId, make, setText } from "./dom.js";
  * @param {{
  *   onRemove: (key: number|string, told: string) => void, onNoticed: () => void,
  *   onAdjust: (id: number, change: {paused?: boolean, add_s?: number}) => void,
+ *   mayNotify: () => boolean, onNotify: () => void,
  * }} actions
  */
 export function running(actions) {
@@ -15,14 +16,16 @@ export function running(actions) {
 
   /** @param {import("../session.js").State} state @param {number} now */
   return function render({ household, rang }, now) {
-    if (drawn.household !== household || drawn.rang !== rang) {
-      drawn = { household, rang };
+    const notify = (household?.rings.length ?? 0) > 0 && actions.mayNotify();
+    if (drawn.household !== household || drawn.rang !== rang || drawn.notify !== notify) {
+      drawn = { household, rang, notify };
       const open = root.querySelector("details[open]")?.id;
       const focused = root.contains(document.activeElement) ? document.activeElement?.id : null;
       root.replaceChildren(
         ...rang.map((ring) => make("p.rang", { role: "alert" }, make("b", { text: `⏰ ${ring.told}` }), make("button", { type: "button", text: "OK", onclick: actions.onNoticed }))),
         ...(household?.rings ?? []).map((ring) => chip(ring, actions)),
-        ...(household?.lists ?? []).map((list) => listChip(list, actions)));
+        ...(household?.lists ?? []).map((list) => listChip(list, actions)),
+        ...(notify ? [button("notify", "Notify me", actions.onNotify, "Notify me when it rings while this page is hidden")] : []));
       root.hidden = root.childElementCount === 0;
       const again = /** @type {HTMLDetailsElement|null} */ (open ? document.getElementById(open) : null);
       if (again) again.open = true; // it stays open while its list grows

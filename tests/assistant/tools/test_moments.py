@@ -11,7 +11,7 @@ from assistant.tools.errors import AnswerError
 from assistant.tools.moments import TimeIsOver, read_moment
 from assistant.tools.repeats import Repeat
 from assistant.tools.wall import moments_of, naive, seconds_between
-from tests.assistant.tools.time_cases import BLIND, FIELD, LATER, LENGTHS
+from tests.assistant.tools.time_cases import BLIND, FIELD, LATER, LENGTHS, OWN, STRANGERS
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FRIDAY = dt.datetime(2026, 11, 20, 18, tzinfo=BERLIN)
@@ -32,7 +32,7 @@ def meaning(text, now=FRIDAY, **how):
     return ("each " if found.repeat else "") + str(naive(found.at)).removesuffix(":00")
 
 
-@pytest.mark.parametrize(("text", "meant"), FIELD + BLIND + LATER, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("text", "meant"), FIELD + BLIND + LATER + STRANGERS + OWN, ids=lambda value: str(value)[:40])
 def test_a_time_means_what_people_mean(text, meant):
     assert meaning(text) == meant
 

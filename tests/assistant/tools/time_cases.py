@@ -70,6 +70,29 @@ LATER = [
 ]  # fmt: skip
 """Written later, against the grammar."""
 
+STRANGERS = [
+    ("on the 1st at half past nine", "2026-12-01 09:30"), ("in an hour and a half", "2026-11-20 19:30"),
+    ("tomorrow at twenty to six", "2026-11-21 17:40"), ("a quarter of an hour before midnight", "2026-11-20 23:45"),
+    ("next Tuesday at noon", "2026-11-24 12:00"), ("every Monday and Thursday at 07:30", "each 2026-11-23 07:30"),
+    ("when I get home", "?"), ("1:15 pm today", "over"),
+    ("2026-11-30T17:45:00Z", "2026-11-30 18:45"), ("2026-11-30T18:45:00+01:00", "2026-11-30 18:45"),
+    ("in 4 hours", "2026-11-20 22:00"), ("at 4 am", "2026-11-21 04:00"),
+]  # fmt: skip
+"""Written by somebody who had not seen the code."""
+
+OWN = [
+    ("at 18h30", "2026-11-20 18:30"), ("tomorrow at this time", "?"),
+    ("on the 31st of next month at noon", "2026-12-31 12:00"), ("at 25:00", "?"),
+    ("every other day at 9", "each 2026-11-21 09:00"), ("in minus 5 minutes", "?"),
+    ("at noon on Christmas Eve", "2026-12-24 12:00"), ("the day after tomorrow at 8:15 pm", "2026-11-22 20:15"),
+    ("at half 8", "?"), ("in 90 minutes", "2026-11-20 19:30"),
+    ("this Friday at 5", "2026-11-27 17:00"), ("on Feb 30 at noon", "?"),
+    ("at 7ish", "?"), ("in two and a half hours", "2026-11-20 20:30"),
+    ("five minutes to midnight", "2026-11-20 23:55"), ("every morning at 6:45", "each 2026-11-21 06:45"),
+    ("on 2027-02-29 at noon", "?"), ("weekdays at 7", "each 2026-11-23 07:00"),
+    ("in a fortnight at 3 pm", "?"), ("at 12:30 am tomorrow", "2026-11-21 00:30"),
+]  # fmt: skip
+
 LENGTHS = [
     ("1,5 hours", 5400), ("an hour and 30 minutes", 5400), ("1:30 hours", 5400), ("2 and a half hours", 9000),
     ("two and a half hours", 9000), ("half an hour", 1800), ("three quarters of an hour", 2700), ("1h30", 5400),
