@@ -40,7 +40,7 @@ class Outlet:
         """Items that the reply may read: those before it, and its own."""
 
     @property
-    def read(self) -> Conversation:
+    def answered(self) -> Conversation:
         """The part of the conversation that the reply answers. A picture from a camera counts whenever it came."""
         if all(self._reads(entry) for entry in self.conversation):
             return self.conversation
@@ -49,7 +49,7 @@ class Outlet:
     def _reads(self, entry: Entry) -> bool:
         return entry.item.id in self._there or entry.frame
 
-    def add(self, entry: Entry) -> str | None:
+    def put_in_place(self, entry: Entry) -> str | None:
         """Put an entry of the reply's own in its place; return the previous visible id."""
         self._there.add(entry.item.id)
         order = [*self.conversation]
@@ -77,7 +77,7 @@ class Outlet:
         made = list(self.conversation)[self._before :]
         self.conversation, self.trace = self._context.conversation, trace
         for entry in made:
-            self.add(entry)
+            self.put_in_place(entry)
         while self._held:  # in order, including what is made while the front takes its time
             await self._context.emit(self._held.pop(0))
         self._held = None

@@ -101,7 +101,7 @@ class OwnCalls:
         asked = approvals.asked_in(self._outlet.conversation) if order.response.in_conversation else None
         if asked is None:
             return None
-        lines = order.prompt(self._outlet.read).lines
+        lines = order.prompt(self._outlet.answered).lines
         last = lines[-1].text if lines and lines[-1].role == "user" else ""
         tool = order.own_tools.get(asked.name)
         answer = agrees(last, self._context.known_words) if approvals.answer is None else approvals.answer
@@ -183,8 +183,8 @@ class OwnCalls:
             return None
         asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
         answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
-        self._outlet.add(Entry(asked, reply_id, hidden=True))
-        self._outlet.add(Entry(answer, reply_id, hidden=True, changes=result.changes))
+        self._outlet.put_in_place(Entry(asked, reply_id, hidden=True))
+        self._outlet.put_in_place(Entry(answer, reply_id, hidden=True, changes=result.changes))
         return answer.id
 
 

@@ -202,7 +202,7 @@ class Reply:
         item = Message(item_id, "assistant", (), "in_progress")
         self._items.append(item)
         part = TextPart("") if self.order.response.modality == "text" else AudioPart(transcript="")
-        previous = self._outlet.add(Entry(item, reply_id, aside=aside)) if self.in_conversation else None
+        previous = self._outlet.put_in_place(Entry(item, reply_id, aside=aside)) if self.in_conversation else None
         await self._emit(OutputItemAdded(self.id, message.index, item))
         if self.in_conversation:
             await self._emit(ItemAdded(item, previous))
@@ -354,7 +354,7 @@ class Reply:
         open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")
         item = FunctionCall(item_id, call.call_id, call.name, call.arguments)
         self._items.append(item)
-        previous = self._outlet.add(Entry(item, call.reply_id)) if self.in_conversation else None
+        previous = self._outlet.put_in_place(Entry(item, call.reply_id)) if self.in_conversation else None
         await self._emit(OutputItemAdded(self.id, index, open_item))
         if self.in_conversation:
             await self._emit(ItemAdded(open_item, previous))

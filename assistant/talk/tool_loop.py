@@ -120,7 +120,7 @@ class ToolLoop:
     def _known_answer(self) -> str | None:
         """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it may
         lose its way, for a turn in which no word was understood. A candidate goes by the words so far."""
-        prompt = self._order.prompt(self._outlet.read)
+        prompt = self._order.prompt(self._outlet.answered)
         if not self._llm.sees and prompt.asks_to_see:
             return CANNOT_SEE
         asked = [line.text for line in prompt.lines[-2:] if line.role == "user"]
@@ -139,7 +139,7 @@ class ToolLoop:
         own: list[CallPiece] = []
         said = self._spoke = False
         options = replace(self._order.options, reply_id=reply_id)
-        prompt = self._order.prompt(self._outlet.read)
+        prompt = self._order.prompt(self._outlet.answered)
         prompt = replace(prompt, lines=(*prompt.lines, *self._unread))
         declared = {tool.name for tool in prompt.tools}
         async with aclosing(self._llm.reply(self._order.talk, prompt, options)) as pieces:
