@@ -4,7 +4,6 @@ import { Microphone, soundDevices } from "./audio/capture.js";
 import { Playback } from "./audio/playback.js";
 import { Asker } from "./asker.js";
 import { Measures, exported } from "./figures.js";
-import { Bell } from "./bell.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
@@ -25,6 +24,7 @@ import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
 import { welcome } from "./view/welcome.js";
 import { ownerOf, who } from "./view/who.js";
+import { Bell } from "./bell.js";
 
 const KEPT_CONVERSATION = "conversation_id";
 const KEPT_UNHEARD = "unheard"; // a reload is an interruption, and shows like one

@@ -25,7 +25,7 @@ export function running(actions) {
         ...rang.map((ring) => make("p.rang", { role: "alert" }, make("b", { text: `⏰ ${ring.told}` }), make("button", { type: "button", text: "OK", onclick: actions.onNoticed }))),
         ...(household?.rings ?? []).map((ring) => chip(ring, actions)),
         ...(household?.lists ?? []).map((list) => listChip(list, actions)),
-        ...(notify ? [button("notify", "Notify me", actions.onNotify, "Notify me when it rings while this page is hidden")] : []));
+        ...(notify ? [make("span.small", {}, button("notify", "Notify me", actions.onNotify, "Notify me when it rings while this page is hidden"))] : []));
       root.hidden = root.childElementCount === 0;
       const again = /** @type {HTMLDetailsElement|null} */ (open ? document.getElementById(open) : null);
       if (again) again.open = true; // it stays open while its list grows
