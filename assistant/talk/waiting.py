@@ -118,11 +118,12 @@ class Waiting:
             return None
         sound = np.concatenate([one.sound for one in list(self._ring)[-self._length :]])
         text = self._scribe.glance(sound, tuple(names))
-        before, self._found = self._found, called_name(text, names)
-        if self._found is None and before is not None and len(text.split()) > 1:
-            self._found = CalledName(before.name, text)  # a later pass spells it oddly
-        if self._found is not None and self._found.rest:
-            return self._called(self._found.name, self._length, leads=True)
+        found = called_name(text, names)
+        if found is None and self._found is not None:  # a later pass spells it oddly
+            found = CalledName(self._found.name, text if len(text.split()) > 1 else "")
+        self._found = found
+        if found is not None and found.rest:
+            return self._called(found.name, self._length, leads=True)
         return None
 
     def _called(self, name: str, blocks: int, leads: bool) -> Call:

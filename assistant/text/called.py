@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-GREETINGS = frozenset({"hey", "hay", "hi", "hello", "ok", "okay", "oh"})
-"""Words that people say before a name."""
+GREETINGS = frozenset({"a", "hey", "hay", "hi", "hello", "ok", "okay", "oh"})
+"""Words that people say before a name, and how ears spell them."""
 FAR = 0.5
 """Share of a name's sounds that may be different where it is known that the name was said."""
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*\.?")

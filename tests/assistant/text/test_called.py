@@ -18,6 +18,7 @@ NAMES = ("Ada", "Ben", "Okay Nabu", "Hey Jarvis")
         ("Hey Jarvis, stop.", "Hey Jarvis", "Stop."),
         ("Ok, Nabu", "Okay Nabu", ""),
         ("Hi, Ada!", "Ada", ""),
+        ("A. Ben. Stop", "Ben", "Stop"),
     ],
 )
 def test_a_name_that_begins_a_sentence(text: str, name: str, rest: str) -> None:
