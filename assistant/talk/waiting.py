@@ -1,8 +1,8 @@
 """A talk that waits for its name: three seconds of sound in memory, searched for it; everything else is dropped.
 
 It runs on the ear's thread, block by block. A name is looked for where speech begins behind a silence: the ears read
-the sound from there twice at most while it goes on, and once at its first pause. A detector for wake words, if there is
-one, hears everything. Sound from before the utterance with the name is never handed on.
+the sound from there at its first pause, and three times at most while it goes on. A detector for wake words, if there
+is one, hears everything. Sound from before the utterance with the name is never handed on.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ APART_BLOCKS = 8
 BEFORE_BLOCKS, CLEAR_BLOCKS = 9, 3
 """Sound that the ears get before an onset, 288 ms as for any utterance, and what is left of the silence at least: it
 holds the end of what was said before."""
-READ_AT = (22, 38)
-"""Blocks of an utterance at which it is read: 0.7 s hold a name and a word behind it, 1.2 s a greeting as well."""
+READ_AT = (22, 38, 54)
+"""Blocks of an utterance at which it is read: 0.7 s hold a name and a word behind it, 1.2 s a greeting as well, and in
+noise the ears need more."""
 PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
 SPOTTED_BLOCKS = 3
