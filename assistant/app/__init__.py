@@ -16,6 +16,7 @@ listed     personas as capsules, in line with their files
 models     the three models, opened by kind: on this machine or on a server
 parts      parts that can be left out
 places     the folders that models lie in
+remembered  the memory, seen and changed by hand
 removed    settings and options that were removed, each with its replacement
 start      models, personas and voices made ready, and let go again
 switching  the language model is switched while the program runs

@@ -29,11 +29,12 @@ from assistant.app.forgetting import Forgetting
 from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
+from assistant.app.remembered import HandsOnMemory
 from assistant.asr.wake_words import open_wake_words
 from assistant.base import memory
 from assistant.base.clock import LoopClock
 from assistant.base.errors import EngineFailed, SettingError
-from assistant.contracts import HouseholdKeeper, Line, Prompt, ReplyOptions, VoiceKeeper
+from assistant.contracts import HouseholdKeeper, Line, MemoryKeeper, Prompt, ReplyOptions, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.personas import Persona
@@ -104,6 +105,12 @@ class App:
     def household(self) -> HouseholdKeeper:
         """The timers, lists and notes of the home."""
         return HandsOnHome(self.home)
+
+    @property
+    def remembered(self) -> MemoryKeeper:
+        """The sentences that every talk begins with."""
+        forget = Forgetting(self.talks, self.models, self.config.talks).forget
+        return HandsOnMemory(self.home, partial(asyncio.to_thread, self.talks.archive.earlier), forget)
 
     def capsules(self) -> list[Listing]:
         """Every capsule that is kept now."""

@@ -243,6 +243,7 @@ def context_of(app: start.App) -> ServerContext:
         thread=app.models.deployment.thread,
         settings=app.talks.defaults,
         household=app.household,
+        memory=app.remembered,
         voices=app.voices,
     )
 

@@ -8,7 +8,8 @@ llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `S
 tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`;
         phrases that call, `WakeWords`
-keeper  for programs and hands: `CapsuleKeeper`, `ModelKeeper` (language models), `HouseholdKeeper` (timers, lists)
+keeper  for programs and hands: `CapsuleKeeper`, `ModelKeeper` (language models), `HouseholdKeeper` (timers, lists),
+        `MemoryKeeper`
 work    an engine's work, its cost and effects; states that are forked, taken back, parked and forgotten, `Stateful`
 """
 
@@ -27,7 +28,7 @@ from assistant.contracts.asr import (
     Transcript,
     WakeWords,
 )
-from assistant.contracts.keeper import CapsuleKeeper, HouseholdKeeper, KeptCapsule, ModelKeeper, Removed
+from assistant.contracts.keeper import CapsuleKeeper, HouseholdKeeper, KeptCapsule, MemoryKeeper, ModelKeeper, Removed
 from assistant.contracts.llm import (
     CANNOT_SEE,
     LLM,
@@ -50,10 +51,9 @@ from assistant.contracts.work import Cost, Stateful, Synced
 
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "ModelKeeper", "NameSpotter",
-    "Partial",
-    "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd", "ReplyOptions", "ReplyPiece",
-    "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM", "StatefulTTS", "Synced",
-    "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
+    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "MemoryKeeper", "ModelKeeper",
+    "NameSpotter", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd",
+    "ReplyOptions", "ReplyPiece", "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM",
+    "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
     "WakeWords",
 ]  # fmt: skip

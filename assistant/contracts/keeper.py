@@ -64,6 +64,27 @@ class HouseholdKeeper(Protocol):
     def adjust_timer(self, serial: int, *, paused: bool | None = None, add_s: float = 0.0) -> None: ...
 
 
+class MemoryKeeper(Protocol):
+    """The sentences that every talk begins with, for a person to see and change. All methods raise PeerError."""
+
+    async def sentences(self) -> Mapping[str, object]:
+        """`data`: each with the comment beside it, and the talk and turn that added it, if one did and is kept.
+        `file`: the place of all of them."""
+        ...
+
+    async def keep_sentence(self, text: str) -> None: ...
+
+    async def reword_sentence(self, before: str, after: str) -> None: ...
+
+    async def take_out(self, text: str) -> None:
+        """Later talks do not begin with it; the words of earlier talks stay."""
+        ...
+
+    async def forget_sentence(self, text: str) -> None:
+        """Take it out of the words and states of all talks as well."""
+        ...
+
+
 class ModelKeeper(Protocol):
     """Which language model answers, which could, and which could be fetched. A refusal is a PeerError, and then nothing
     has changed. Nothing is fetched or switched unasked."""

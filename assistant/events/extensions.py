@@ -105,7 +105,7 @@ class ToolAsked:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChanged:
-    """Extension: a reply added these sentences to the memory, or took them out."""
+    """Extension: a reply added these sentences to the memory, or took them out; an undo has an empty `response_id`."""
 
     response_id: str
     added: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ socket        one websocket, one talk
 chat          /v1/chat/completions
 kept          /v1/capsules: pinned, named, forked, dropped
 household_routes  /v1/household: timers and lists, seen and changed
+memory_routes  /v1/memory: seen, added to, reworded, forgotten
 sleep_routes  /v1/sleep, /v1/wake
 speech        /v1/audio/speech
 listen        /v1/audio/transcriptions

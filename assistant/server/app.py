@@ -22,6 +22,7 @@ from assistant.server.chat import chat_completions
 from assistant.server.household_routes import household
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
+from assistant.server.memory_routes import remembered
 from assistant.server.model_routes import VERBS, change_models, model, models
 from assistant.server.security import Gate, keys_of
 from assistant.server.sleep_routes import sleep, wake
@@ -46,6 +47,7 @@ HOUSEHOLD = (
     ("GET", "/v1/household"), ("POST", "/v1/household"), ("POST", r"/v1/household/{key:\d+}"),
     ("DELETE", "/v1/household/{key}"),
 )  # fmt: skip
+MEMORY = (("GET", "/v1/memory"), ("POST", "/v1/memory"))
 TALKS = (("GET", "/v1/talks"), *((method, "/v1/talks/{talk}") for method in ("GET", "POST", "DELETE")))
 PARKING_S, LOOK_S = 10.0, 0.02
 """Time for talks to be parked before their models go; what is not parked then is folded again from its words."""
@@ -69,7 +71,9 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/chat/completions", _with_context(chat_completions))
     app.router.add_post("/v1/audio/speech", _with_context(audio_speech))
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
-    for routes, serve in ((CAPSULES, capsules), (VOICES, voices), (HOUSEHOLD, household), (TALKS, kept_talks)):
+    for routes, serve in (
+        (CAPSULES, capsules), (VOICES, voices), (HOUSEHOLD, household), (MEMORY, remembered), (TALKS, kept_talks),
+    ):  # fmt: skip
         for method, path in routes:
             app.router.add_route(method, path, _with_context(serve))
     app.router.add_post("/v1/sleep", _with_context(sleep))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
 from assistant.base.errors import EngineFailed
-from assistant.contracts import HouseholdKeeper, ModelKeeper, VoiceKeeper
+from assistant.contracts import HouseholdKeeper, MemoryKeeper, ModelKeeper, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.realtime.fields import Json
@@ -65,6 +65,8 @@ class ServerContext:
     """The thread of the models that may sleep."""
     household: HouseholdKeeper | None = None
     """Timers, alarms, reminders, lists and notes."""
+    memory: MemoryKeeper | None = None
+    """The sentences that every talk begins with."""
     voices: VoiceKeeper | None = None
     """The keeper of voices; None if the voice runs on a server."""
     models: ModelKeeper | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 
 from assistant.base.errors import TalkElsewhere, UnknownTalk
 from assistant.talk.keeping import WORDS
+from assistant.tools.rows import MEMORY
 from capsules.durable import EntryFile, read_entries
 from capsules.journal import SUFFIX, Journals, Rows, read_tables
 
@@ -31,7 +32,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class KeptTalk:
     """`name`: its owner's, or "". `begins`: the first words that were said to the assistant. `turns`: how often
-    somebody spoke or wrote. `used_at`: when its journal last grew, seconds since 1970."""
+    somebody spoke or wrote. `used_at`: when its journal last grew, seconds since 1970. `remembered`: the numbers of the
+    sentences that the talk added to the memory, with the turn (1 is the first) that did."""
 
     talk: str
     name: str
@@ -39,6 +41,7 @@ class KeptTalk:
     turns: int
     used_at: float
     nbytes: int
+    remembered: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,21 @@ def _about(talk: str, tables: Mapping[str, Rows], used_at: float, nbytes: int) -
         return None
     begins = " ".join(said[0].text.split())
     shown = begins if len(begins) <= BEGINS else f"{begins[:BEGINS]}…"
-    return KeptTalk(talk, str(tables.get(ABOUT, {}).get("name") or ""), shown, len(said), used_at, nbytes)
+    name = str(tables.get(ABOUT, {}).get("name") or "")
+    return KeptTalk(talk, name, shown, len(said), used_at, nbytes, _remembered(tables.get(WORDS, {})))
+
+
+def _remembered(rows: Rows) -> dict[int, int]:
+    found: dict[int, int] = {}
+    turn = 0
+    for row in rows.values():
+        turn += any(line.role == "user" for line in _lines({"": row}))
+        changes = row.get("changes") if isinstance(row, Mapping) else None
+        for key, change in changes.items() if isinstance(changes, Mapping) else ():
+            slot, _, serial = str(key).rpartition(" ")
+            if slot == MEMORY and isinstance(change, Sequence) and change[-1] is not None:
+                found[int(serial)] = turn
+    return found
 
 
 def _lines(rows: Rows) -> Iterator[SaidLine]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from assistant.base.errors import PeerError
-from assistant.events import ItemDeleted
+from assistant.events import ItemDeleted, MemoryChanged
 from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
 from assistant.tools.errors import AnswerError
+from assistant.tools.rows import MEMORY
 
 EXCHANGE = 2
 """A spoken "undo that" takes back this many turns: itself, and the one before."""
@@ -29,10 +30,13 @@ class TakeBack:
         kept = self._context.view.kept
         try:
             told = kept.told(changes)
-            kept.put_back(changes)
+            done = [(old, new) for slot, old, new in kept.put_back(changes) if slot == MEMORY]
         except AnswerError as error:
             raise PeerError("not_stored", str(error)) from error
         await self._drop(item_ids)
+        if done:
+            back = tuple(new.words for _, new in done if new is not None)
+            await self._context.emit(MemoryChanged("", back, tuple(old.words for old, _ in done if old is not None)))
         return told
 
     async def everything(self) -> None:

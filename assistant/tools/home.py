@@ -203,7 +203,8 @@ class HomeRows:
         found = [(old, new) for slot, old, new in changes if slot == MEMORY]
         if self.memory is not None and found:
             gone = [old.text for old, _ in found if isinstance(old, Thing)]
-            self.memory.change(gone, [new.text for _, new in found if isinstance(new, Thing)])
+            new = [row.text for _, row in found if isinstance(row, Thing)]
+            self.memory.change(gone, new, f"{self.now():%Y-%m-%d %H:%M}")
 
     def forget(self, row: Thing) -> None:
         """Take a row out of the memory for good: no change that could bring it back is kept. Raises AnswerError."""

@@ -116,11 +116,13 @@ class Kept:
         changes, self._changes = self._changes, {}
         return changes
 
-    def put_back(self, changes: Changes) -> None:
-        """Undo these changes, except for what rang or was changed elsewhere since. A kill before the journal notes it
-        undoes the undo when the talk opens again."""
+    def put_back(self, changes: Changes) -> list[Change]:
+        """Undo these changes, except for what rang or was changed elsewhere since; returns what was done. A kill before
+        the journal notes it undoes the undo when the talk opens again."""
         undone = {f"{UNDONE}{key}": (after, before) for key, (before, after) in changes.items()}
-        self.home.change(self._backwards(changes), self._talk, undone)
+        done = self._backwards(changes)
+        self.home.change(done, self._talk, undone)
+        return done
 
     def settle(self) -> None:
         """The journal is about to forget changes that stay."""

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assistant.tools.errors import AnswerError
 from assistant.tools.rows import Thing
 from capsules.durable import write_durably
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+    from tomlkit.items import Array
 
 FILE = "memory.toml"
 MOST, LONGEST = 100, 300
@@ -26,6 +32,7 @@ NEW = """\
 facts = [
 ]
 """
+_BESIDE = re.compile(r"""\s*(?P<fact>"(?:[^"\\]|\\.)*"|'[^']*')\s*,?\s*#\s*(?P<comment>.*?)\s*""")
 log = logging.getLogger(__name__)
 
 
@@ -57,30 +64,69 @@ class MemoryFile:
         """The same as rows. The number comes from the words, so that it outlives every restart and edit."""
         return tuple(Thing(serial_of(fact), fact) for fact in self.facts())
 
-    def change(self, gone: Iterable[str], new: Iterable[str]) -> None:
-        """Take sentences out and put others in, on the disk when this returns. Raises AnswerError."""
-        import tomlkit  # here: most starts change nothing
-        from tomlkit.items import Array
-
+    def change(self, gone: Iterable[str], new: Iterable[str], day: str = "") -> None:
+        """Take sentences out and put others in, on the disk when this returns. `day` stands beside new ones as a
+        comment. Raises AnswerError."""
         out, put = set(gone), [fact for fact in new if fact not in self.facts()]
         if len(self.facts()) + len(put) > MOST:
             raise AnswerError(f"the memory is full ({MOST} sentences)", "I cannot remember any more.")
-        try:
-            document = tomlkit.parse(self._path.read_text("utf-8") if self._path.is_file() else NEW)
-            for values in document.values():
-                if isinstance(values, Array):
-                    for index in reversed([at for at, value in enumerate(values) if str(value).strip() in out]):
-                        del values[index]
-            facts = document.setdefault("facts", tomlkit.array().multiline(True))
+        from tomlkit import array  # here: most starts change nothing
+        from tomlkit.items import Array
+
+        def edit(document: TOMLDocument) -> None:
+            for values in _lists_in(document):
+                for index in reversed([at for at, value in enumerate(values) if plain(str(value)) in out]):
+                    del values[index]
+            facts = document.setdefault("facts", array().multiline(True))
             if not isinstance(facts, Array):
                 raise ValueError("facts is not a list")
             for fact in put:
-                facts.add_line(fact)
+                facts.add_line(fact, indent="  ", comment=day or None)
+
+        self._edit(edit)
+
+    def reword(self, before: str, after: str) -> None:
+        """Put a sentence in another's place. Raises AnswerError."""
+
+        def edit(document: TOMLDocument) -> None:
+            for values in _lists_in(document):
+                for index in [at for at, value in enumerate(values) if plain(str(value)) == before]:
+                    values[index] = after
+
+        self._edit(edit)
+
+    def comments(self) -> dict[str, str]:
+        """The comments that stand beside sentences in the file."""
+        try:
+            lines = self._path.read_text("utf-8").splitlines()
+            found = [one for one in map(_BESIDE.fullmatch, lines) if one]
+            return {plain(tomllib.loads(f"fact = {one['fact']}")["fact"]): one["comment"] for one in found}
+        except (OSError, ValueError):
+            return {}
+
+    def _edit(self, edit: Callable[[TOMLDocument], None]) -> None:
+        """Write the file anew as `edit` leaves it, if it can still be read then. Raises AnswerError."""
+        import tomlkit
+
+        try:
+            document = tomlkit.parse(self._path.read_text("utf-8") if self._path.is_file() else NEW)
+            edit(document)
             text = tomlkit.dumps(document)
             _facts_in(text)
             write_durably(self._path, [text.encode()])
         except (OSError, ValueError) as error:
             raise AnswerError(f"{self._path} cannot be changed: {error}", "I could not store that.") from error
+
+
+def plain(text: str) -> str:
+    """A sentence as it is compared: one blank between words, and no more than may be stored."""
+    return " ".join(text.split())[:LONGEST]
+
+
+def _lists_in(document: TOMLDocument) -> list[Array]:
+    from tomlkit.items import Array
+
+    return [values for values in document.values() if isinstance(values, Array)]
 
 
 def serial_of(fact: str) -> int:
@@ -90,5 +136,5 @@ def serial_of(fact: str) -> int:
 
 def _facts_in(text: str) -> tuple[str, ...]:
     found = [value for values in tomllib.loads(text).values() if isinstance(values, list) for value in values]
-    facts = (" ".join(value.split())[:LONGEST] for value in found if isinstance(value, str))
+    facts = (plain(value) for value in found if isinstance(value, str))
     return tuple(dict.fromkeys(fact for fact in facts if fact))[:MOST]

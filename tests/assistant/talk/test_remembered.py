@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from assistant.app.forgetting import Forgetting
+from assistant.app.remembered import HandsOnMemory
+from assistant.base.errors import PeerError
 from assistant.contracts import Prompt
 from assistant.events import CreateItem, CreateResponse, MemoryChanged, Message, ResponseDone, Settings, TextPart
+from assistant.talk.archive import KeptTalk
 from assistant.talk.forgotten import MARK
 from assistant.talk.view import KNOWN
 from assistant.tools.builtin import BuiltinTools, builtin_tools
@@ -53,6 +56,16 @@ class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.worlds: list[World] = []
+
+    @property
+    def hands(self) -> HandsOnMemory:
+        talks = self.worlds[-1].talks
+
+        async def earlier() -> list[KeptTalk]:
+            return talks.archive.earlier()
+
+        assert talks._services.forget is not None
+        return HandsOnMemory(self.rows, earlier, talks._services.forget)
 
     def start(self, memory: bool = True) -> World:
         file = MemoryFile(self.folder / "memory.toml")
@@ -175,6 +188,9 @@ def test_a_spoken_undo_takes_the_sentence_back(tmp_path: Path) -> None:
     async def story() -> None:
         await world.talk(*asked(TELLS, UNDOES), until=20, microphone=False)
         assert FACT not in (tmp_path / "memory.toml").read_text()
+        assert [(event.response_id, event.added, event.removed) for event in world.of(MemoryChanged)] == [
+            (world.of(ResponseDone)[0].response.id, (FACT,), ()), ("", (), (FACT,)),
+        ]  # fmt: skip
         home.stop()
 
     run(story())
@@ -213,6 +229,36 @@ def test_what_was_said_of_other_things_stays(tmp_path: Path) -> None:
         journal = journals.open(path.stem)
         assert journal is not None and "the bridge is long" in str(journal.table("words"))
         journals.close(path.stem)
+        home.stop()
+
+    run(story())
+
+
+def test_a_person_sees_which_turn_added_what_and_changes_it_by_hand(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def told() -> list[Any]:
+        answer: Any = await home.hands.sentences()
+        return [(one["text"], one["comment"], one["talk"] and one["talk"]["id"], one["turn"]) for one in answer["data"]]
+
+    async def story() -> None:
+        session = await world.talk(*asked("the bridge is long", TELLS), until=20, microphone=False)
+        await home.hands.keep_sentence("My  name is Tom ")
+        day = f"{home.rows.now():%Y-%m-%d}"
+        tea, tom = await told()
+        assert tea[0] == FACT and tea[1].startswith(day) and tea[2:] == (session.talk, 2)
+        assert tom[0] == "My name is Tom" and tom[1].startswith(day) and tom[2:] == (None, None)
+        await home.hands.reword_sentence("My name is Tom", "My name is Tim")
+        assert [one[0] for one in await told()] == [FACT, "My name is Tim"]
+        await home.hands.take_out(FACT)
+        assert b"Zanzibar" not in (tmp_path / "memory.toml").read_bytes() and b"Zanzibar" in home.bytes()
+        await home.hands.keep_sentence(FACT)
+        await home.hands.forget_sentence(FACT)
+        assert [one[0] for one in await told()] == ["My name is Tim"] and b"anzibar" not in home.bytes()
+        for refused in (home.hands.take_out(FACT), home.hands.forget_sentence(FACT), home.hands.keep_sentence(" ")):
+            with pytest.raises(PeerError):
+                await refused
         home.stop()
 
     run(story())
