@@ -7,6 +7,7 @@ import { Measures, exported } from "./figures.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
+import { MemoryFile } from "./memory.js";
 import { chooser } from "./models.js";
 import { EMPTY, answering, byName, phase, reduce, unheardOf } from "./session.js";
 import { View } from "./shown.js";
@@ -112,7 +113,16 @@ const enlarge = (item, picture) => {
   showPicture(picture, { tokens: figures.image_tokens ?? null, ms: figures.picture_ms ?? null });
 };
 
-const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge });
+const memory = new MemoryFile(asker);
+const takeOut = async (/** @type {string} */ text) => {
+  try {
+    await memory.change({ take_out: text });
+    dispatch({ type: "page.takenOut", text });
+  } catch (error) {
+    dispatch({ type: "page.notice", text: /** @type {Error} */ (error).message });
+  }
+};
+const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge, onAnswer: (id, allowed) => talk.answer(id, allowed), onTakeOut: takeOut });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
 const drawState = stateView();
 const useVoice = (/** @type {string} */ name) => {
@@ -150,6 +160,15 @@ const loadTalks = async () => {
 };
 let talksLoaded = /** @type {ReturnType<typeof loadTalks>|null} */ (null);
 const showTalks = async () => (await (talksLoaded ??= loadTalks()))();
+const loadMemory = async () => {
+  const { memoryDialog } = await import("./view/memory.js");
+  return memoryDialog({ memory, current: () => state.conversationId, onOpen: (id) => reopen(id), onForgotten: () => {
+    if (state.items.length > 0) reopen(/** @type {string} */ (state.conversationId)); // its words are others now
+    dispatch({ type: "page.unheard", words: {} });
+  } });
+};
+let memoryLoaded = /** @type {ReturnType<typeof loadMemory>|null} */ (null);
+const showMemory = async () => (await (memoryLoaded ??= loadMemory()))();
 const drawControls = controls({
   onDismiss: (id) => dispatch({ type: "page.dismiss", id }),
   onOffer: ({ what, id, removed }) => (what === "reopen" ? reopen(/** @type {string} */ (id)) : household.putBack(removed)),
@@ -251,6 +270,7 @@ byId("over").addEventListener("click", () => {
   if (before !== null) dispatch({ type: "page.notice", text: "A new talk. The one before is kept.", offer: { label: "Undo", what: "reopen", id: before } });
 });
 byId("all-talks").addEventListener("click", showTalks);
+byId("remembered").addEventListener("click", showMemory);
 byId("details").addEventListener("click", () => showSide(document.body.dataset.side !== "open"));
 byId("write").addEventListener("submit", (/** @type {any} */ event) => {
   event.preventDefault();

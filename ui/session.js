@@ -11,12 +11,13 @@ import { rangBetween } from "./running.js";
 /**
  * @typedef {{at: number, ms: number}} Mark from this character on, the sound begins at ms
  * @typedef {{
- *   id: string, kind: "message"|"call", role: "user"|"assistant"|"system", status: string, text: string,
+ *   id: string, kind: "message"|"call"|"kept"|"asked", role: "user"|"assistant"|"system", status: string, text: string,
  *   partial: boolean, stable: number, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
  *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
  *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, nod: boolean, at: number,
  *   pictures: Picture[], shown: boolean,
- * }} Item
+ * }} Item `kept`: a sentence that was added to the memory, or taken out (status `gone`). `asked`: a call that the person is asked
+ *   about, whose status is `waiting`, `allowed` or `refused`; its `text` is the server, its `callId` the approval's id
  * @typedef {{url: string|null, width: number, height: number, frame: boolean}} Picture as it was sent; null: not known here
  * @typedef {{
  *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
@@ -73,6 +74,21 @@ export const EMPTY = Object.freeze({
 
 /** Tools that the server ran by itself are no items of the conversation; the page keeps them under names of its own. */
 const OWN_TOOL = "tool:";
+
+/** A question about a call holds until the next reply begins. @param {State} state @param {(item: Item) => boolean} which @param {"allowed"|"refused"} status @returns {State} */
+function settle(state, which, status) {
+  const found = state.items.findLast((item) => item.kind === "asked" && item.status !== "allowed" && which(item));
+  return found ? editItem(state, found.id, (item) => ({ ...item, status })) : state;
+}
+
+/** Sentences are no longer remembered. @param {State} state @param {string[]} texts @param {string} responseId @param {number} at @returns {State} */
+function takenOut(state, texts, responseId, at) {
+  return texts.reduce((next, text) => {
+    const line = next.items.findLast((item) => item.kind === "kept" && item.text === text);
+    if (line) return editItem(next, line.id, (item) => ({ ...item, status: "gone" }));
+    return insert(next, blank(`${OWN_TOOL}gone-${responseId}-${next.items.length}`, { kind: "kept", status: "gone", text, responseId, at }), null);
+  }, state);
+}
 
 /** @type {Picture[]} */
 const NONE = [];
@@ -249,12 +265,13 @@ const ON = {
   "input_audio_buffer.cleared": (state) => ({ ...dropUncommitted(state), hearing: false }),
   "response.created": (state, { response, at = null }) => {
     if (response.conversation_id === null) return state; // a side branch, not part of this talk
+    const asked = settle(state, (item) => item.status === "waiting", "refused"); // a spoken yes comes as the call itself
     const turn = {
       id: response.id, n: state.turns.length + 1, status: "in_progress", reason: null, userItemId: state.lastUserId,
       typed: state.typedAsk, askedAt: state.askedAt ?? at, receivedAt: null, renderedAt: null, silentAt: null,
       timeline: null, yieldMs: null, memory: state.memory, undone: false,
     };
-    return { ...state, responseId: response.id, turns: [...state.turns, turn], memory: [], askedAt: null };
+    return { ...asked, responseId: response.id, turns: [...state.turns, turn], memory: [], askedAt: null };
   },
   "response.output_item.added": (state, event) => {
     const next = upsert(state, event.item, null, false, event.at ?? 0);
@@ -296,6 +313,16 @@ const ON = {
     const tool = { name: event.name, callId: "", args: event.arguments ?? "", output: event.output ?? "" };
     const id = `${OWN_TOOL}${event.response_id}-${state.items.length}`;
     return insert(state, blank(id, { kind: "call", status: "completed", tool, responseId: event.response_id, at: event.at ?? 0 }), null);
+  },
+  "assistant.tool_asked": (state, event) => {
+    const tool = { name: event.name, callId: event.approval_request_id, args: event.arguments ?? "", output: null };
+    return insert(state, blank(`${OWN_TOOL}${event.approval_request_id}`, { kind: "asked", status: "waiting", text: event.server, tool, responseId: event.response_id, at: event.at ?? 0 }), null);
+  },
+  "assistant.tool_begun": (state, event) => settle(state, ({ tool }) => tool?.name === event.name && tool.args === event.arguments, "allowed"),
+  "assistant.remembered": (state, { response_id: responseId, added = [], removed = [], at = 0 }) => {
+    const kept = added.reduce((/** @type {State} */ next, /** @type {string} */ text) =>
+      insert(next, blank(`${OWN_TOOL}kept-${responseId}-${next.items.length}`, { kind: "kept", status: "completed", text, responseId, at }), null), state);
+    return takenOut(kept, removed, responseId, at);
   },
   "assistant.nod": (state, { item_id, text }) => insert(state, blank(item_id, { role: "user", text, nod: true, spoken: true }), null),
   "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),
@@ -341,6 +368,8 @@ const ON = {
     const items = state.items.filter((one) => one.shown || !one.pictures.some((picture) => picture.frame));
     return insert({ ...state, items }, item, null);
   },
+  "page.answered": (state, { id, allowed }) => settle(state, ({ tool }) => tool?.callId === id, allowed ? "allowed" : "refused"),
+  "page.takenOut": (state, { text }) => takenOut(state, [text], "", 0),
   "page.notice": (state, { text, offer = null }) => notice(state, text, null, offer),
   "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
   "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),

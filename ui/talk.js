@@ -178,6 +178,16 @@ export class Talk {
     this._quietly(() => this.wire.send({ type: "assistant.persona", name }));
   }
 
+  /** The person's word on a call that they were asked about. @param {string} id of the approval @param {boolean} allowed */
+  answer(id, allowed) {
+    this.hush();
+    this._quietly(() => {
+      this._dispatch({ type: "page.answered", id, allowed });
+      this.wire.send({ type: "conversation.item.create", item: { type: "mcp_approval_response", approval_request_id: id, approve: allowed } });
+      this._ask();
+    });
+  }
+
   /** Which personas and voices there are now. */
   askPersonas() {
     if (this._can("personas")) this.wire.send({ type: "assistant.personas" });

@@ -1,4 +1,4 @@
-"""What is remembered of a person, as they see and change it by hand: `MemoryKeeper` of the contracts."""
+"""The hands of a person on what is remembered of them: `MemoryKeeper` of the contracts."""
 
 from __future__ import annotations
 

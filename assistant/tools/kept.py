@@ -62,7 +62,10 @@ class Kept:
         return [row for row in self.home.rows(slot) if isinstance(row, Promise)]
 
     def add(self, slot: str, *texts: str) -> None:
-        """Put things on a list, or take notes."""
+        """Put things on a list, or take notes. Something that is remembered already is not added again, so that an undo
+        does not take it away."""
+        if slot == MEMORY:
+            texts = tuple(text for text in texts if text not in {row.text for row in self.things(slot)})
         serials = [serial_of(text) if slot == MEMORY else self.home.next_serial() for text in texts]
         self._change(*((slot, None, Thing(one, text)) for one, text in zip(serials, texts, strict=True)))
 

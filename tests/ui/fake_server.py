@@ -46,6 +46,10 @@ class Script:
     replies: dict[str, str] = field(default_factory=dict)
     tools: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """words of the user -> name, arguments, output of a tool that is called first"""
+    kept: dict[str, str] = field(default_factory=dict)
+    """words of the user -> a sentence that the memory gets"""
+    asks: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """words of the user -> name, server, arguments of a call that the user must allow"""
     think_ms: int = 140
     otherwise: str = "I did not catch that."
 
@@ -100,6 +104,7 @@ class FakeConnection:
         self.speech_from = 0
         self.interrupting = False
         self.held = 0
+        self.next_words = ""
 
     async def send(self, type_: str, **fields: Any) -> None:
         if not self.ws.closed:
@@ -195,6 +200,13 @@ class FakeConnection:
                         "status": "in_progress", "output": []})  # fmt: skip
         if words in script.tools:
             await self.call_tool(reply, *script.tools[words])
+        if fact := script.kept.get(words):
+            self.server.memory.append(fact)
+            await self.send("assistant.remembered", response_id=reply.id, added=[fact], removed=[])
+        if words in script.asks:
+            name, server, arguments = script.asks[words]
+            await self.send("assistant.tool_asked", response_id=reply.id, name=name, server=server,
+                            approval_request_id=self.server.id("mcpr"), arguments=arguments)  # fmt: skip
         await asyncio.sleep(script.think_ms / 1000)
         item = {
             "id": reply.item,
@@ -312,12 +324,17 @@ class FakeConnection:
         await self.commit(self.server.id("item"), words, self.server.now_ms(), 0.0)
 
     async def on_conversation_item_create(self, event: dict[str, Any]) -> None:
+        if event["item"]["type"] == "mcp_approval_response":
+            self.server.answered.append(event["item"])
+            self.next_words = "allowed" if event["item"]["approve"] else "not allowed"
+            return
         await self.add_item({"id": self.server.id("item"), "status": "completed", **event["item"]})
 
     async def on_response_create(self, event: dict[str, Any]) -> None:
         asked = [item for item in self.items if item.get("role") == "user"]
         part = asked[-1]["content"][0] if asked else {}
         words = part.get("text", part.get("transcript", ""))
+        words, self.next_words = self.next_words or words, ""
         self.task = asyncio.create_task(self.answer(words))
 
     async def on_response_cancel(self, event: dict[str, Any]) -> None:
@@ -386,6 +403,8 @@ class FakeServer:
         self.ttfa_ms: list[float] = []
         self.held_ms: list[float] = []
         self.received: list[str] = []
+        self.answered: list[dict[str, Any]] = []
+        self.memory: list[str] = []
         self.unknown: list[str] = []
         self.port = 0
         self._ids = itertools.count(1)
@@ -422,6 +441,7 @@ class FakeServer:
         app.router.add_get("/healthz", self._health)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/v1/household", self._household)
+        app.router.add_route("*", "/v1/memory", self._memory)
         app.router.add_get("/", self._page)
         app.router.add_static("/", UI)
         app.on_response_prepare.append(self._headers)
@@ -457,6 +477,14 @@ class FakeServer:
         """As a home in which nothing runs and nothing is kept."""
         return web.json_response({"object": "household", "removed": [], "rings": [], "lists": []})
 
+    async def _memory(self, request: web.Request) -> web.Response:
+        if request.method == "POST":
+            body = await request.json()
+            self.memory = [text for text in self.memory if text not in body.values()]
+            self.memory += [body["add"]] if "add" in body else []
+        data = [{"text": text, "comment": "2026-11-28 09:30", "talk": None, "turn": None} for text in self.memory]
+        return web.json_response({"object": "memory", "data": data, "file": "memory.toml"})
+
     async def _realtime(self, request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(protocols=("realtime",))
         await ws.prepare(request)
@@ -475,6 +503,7 @@ class FakeServer:
             "personas",
             "undo",
             "clock",
+            "memory",
         ]
         await talk.send("session.created", session=talk.session())
         await talk.send("conversation.created", conversation={"id": known, "object": "realtime.conversation"})

@@ -52,6 +52,11 @@ class Product:
                 return
         raise AssertionError("the server did not start:\n" + "".join(said))
 
+    def kill(self) -> None:
+        """As a power failure: nothing is told, nothing is tidied."""
+        self._process.kill()
+        self._process.communicate(timeout=60)
+
     def stop(self) -> None:
         self._process.send_signal(signal.SIGINT)
         self._process.communicate(timeout=60)

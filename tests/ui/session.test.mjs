@@ -64,6 +64,32 @@ test("a spoken turn: partial words, the final transcript, the reply, the times",
   assert.equal(phase(state), "idle");
 });
 
+test("a question about a call is settled by its answer, by the call itself, or by the next reply", () => {
+  const ask = (n) => [
+    { type: "response.created", response: { id: `q${n}` } },
+    { type: "assistant.tool_asked", response_id: `q${n}`, approval_request_id: `m${n}`, name: "write_file", server: "files", arguments: "{}" },
+    { type: "response.done", response: { id: `q${n}`, status: "completed" } },
+  ];
+  const begun = [{ type: "response.created", response: { id: "next" } }, { type: "assistant.tool_begun", response_id: "next", name: "write_file", server: "files", arguments: "{}" }];
+  const statuses = (events) => run([...OPEN, ...events]).items.filter((item) => item.kind === "asked").map((item) => item.status);
+  assert.deepEqual(statuses(ask(1)), ["waiting"]);
+  assert.deepEqual(statuses([...ask(1), { type: "page.answered", id: "m1", allowed: false }]), ["refused"]);
+  assert.deepEqual(statuses([...ask(1), begun[0]]), ["refused"], "anything else that is said leaves it undone");
+  assert.deepEqual(statuses([...ask(1), ...begun]), ["allowed"], "a spoken yes");
+  assert.deepEqual(statuses([...ask(1), ...ask(2), ...begun]), ["refused", "allowed"]);
+});
+
+test("what is kept stands in the talk, and what is taken back stands there as taken back", () => {
+  const kept = (state) => state.items.filter((item) => item.kind === "kept").map((item) => [item.text, item.status]);
+  let state = run([...OPEN, ...SPOKEN, ...REPLY, { type: "assistant.remembered", response_id: "r1", added: ["I like tea"], removed: [] }, ...DONE]);
+  assert.deepEqual(kept(state), [["I like tea", "completed"]]);
+  assert.deepEqual(kept(run([{ type: "page.takenOut", text: "I like tea" }], state)), [["I like tea", "gone"]]);
+  state = run([{ type: "conversation.item.deleted", item_id: "a1" }], state);
+  assert.deepEqual(kept(state), [], "it goes with its turn");
+  state = run([{ type: "assistant.remembered", response_id: "", added: [], removed: ["I like tea"] }, { type: "conversation.item.deleted", item_id: "u1" }], state);
+  assert.deepEqual(kept(state), [["I like tea", "gone"]]);
+});
+
 test("words appear when their sound begins", () => {
   const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
   const at = (ms) => WORDS.join("").slice(0, spokenLength({ ...state.items[1], heardMs: ms }, true)).trim();

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,13 +17,21 @@ from browser import chromium
 from playwright.sync_api import Browser, Page, Playwright, expect
 from product import Product
 
+from assistant.server.app import make_app
+from assistant.server.security import Gate
+from assistant.server.starting import Starting
+
 SLOW = 60_000
+MCP = '{"mcpServers": {"files": {"command": "true", "env": {"TOKEN": "only mine"}, "disabled": true}}}'
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    product = Product(tmp_path_factory.mktemp("product") / "home")
+    home = tmp_path_factory.mktemp("product") / "home"
+    home.mkdir()
+    (home / "mcp.json").write_text(MCP)
+    product = Product(home)
     yield product
     product.stop()
 
@@ -166,6 +178,72 @@ def test_talks_are_kept_found_named_and_forgotten_for_good(page: Page, product: 
     rows.filter(has_text="flip a coin").locator(".open").click()
     expect(page.locator("li.you .text").first).to_have_text("flip a coin", timeout=SLOW)
     assert "is open in another program" in command(product, "rm", coin)
+
+
+def test_what_is_remembered_is_seen_edited_and_forgotten(page: Page, product: Product) -> None:
+    file = Path(product.env["ASSISTANT_HOME"]) / "memory.toml"
+    write(page, "what is 12 times 9")
+    write(page, "make a note that my sister is called Ann")
+    expect(page.locator(".call .tool").last).to_contain_text("Kept: my sister is called", timeout=SLOW)
+    page.click("#remembered")
+    rows = page.locator("#memory-list li")
+    ann, tea = rows.filter(has_text="called Ann"), rows.filter(has_text="tea")
+    expect(ann.locator("span")).to_have_text(re.compile("^Today, .*turn 2 of this talk$"), timeout=SLOW)
+    page.get_by_label("A sentence to remember").fill("I like tea")
+    page.keyboard.press("Enter")
+    expect(tea.locator("span")).to_have_text(re.compile("written by hand$"), timeout=SLOW)
+    assert Axe().run(page, context="#memory").response["violations"] == []
+    page.get_by_role("button", name="Edit I like tea").click()
+    page.get_by_label("The sentence").fill("I like green tea")
+    page.keyboard.press("Enter")
+    expect(tea.locator("b")).to_have_text("I like green tea", timeout=SLOW)
+    assert '"I like green tea"' in file.read_text()
+    ann.get_by_role("button", name="Forget").click()
+    page.get_by_role("button", name="Forget for good?").click()
+    expect(page.locator("#memory-told")).to_have_text("Forgotten, in every talk.", timeout=SLOW)
+    expect(ann).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator("li.you .text").nth(1)).to_have_text("[forgotten]", timeout=SLOW)
+    assert "sister" not in file.read_text()
+
+
+def test_what_was_remembered_survives_a_kill(page: Page, product: Product) -> None:
+    write(page, "remember that the key is under the mat")
+    product.kill()
+    product.start()
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+    page.click("#over")
+    expect(page.locator("#conversation li")).to_have_count(0)
+    write(page, "read my notes")
+    expect(page.locator("li.reply .text").last).to_contain_text("under the mat", timeout=SLOW)
+
+
+def test_nothing_that_is_sent_reads_or_writes_the_file_that_runs_programs(product: Product) -> None:
+    """Every route of the server, whatever its method, with names that mean `mcp.json`."""
+    file = Path(product.env["ASSISTANT_HOME"]) / "mcp.json"
+    before = file.stat()
+    app = make_app(Starting(), Gate("127.0.0.1"))
+    paths = {str(route.resource.canonical) for route in app.router.routes() if route.resource is not None}
+    assert {"/v1/talks/{talk}", "/v1/memory", "/v1/audio/voices/{name}"} <= paths and len(paths) > 20
+    body = dict.fromkeys(("name", "reword", "to", "file", "path", "model", "input"), "../mcp.json")
+    asked = 0
+    for path in (*paths, "/{name}", "/v1/{name}"):
+        for name in ("mcp.json", "..%2Fmcp.json"):
+            for method in ("GET", "POST", "PUT", "DELETE"):
+                url = product.url + re.sub(r"\{\w+\}", name, path).lstrip("/")
+                sent = None if method == "GET" else json.dumps(body | {"mcpServers": {}}).encode()
+                request = urllib.request.Request(url, sent, {"Content-Type": "application/json"}, method=method)
+                try:
+                    with urllib.request.urlopen(request, timeout=60) as answer:
+                        assert b"only mine" not in answer.read()
+                except urllib.error.HTTPError as refused:
+                    assert b"only mine" not in refused.read()
+                asked += 1
+            if "{" not in path:
+                break
+    after = file.stat()
+    assert asked > 120 and file.read_text() == MCP
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def command(product: Product, *arguments: str) -> str:

@@ -30,7 +30,8 @@ def script() -> Script:
         heard=["what time is it", "count to twelve", "what was the last number"],
         replies={"what time is it": "It is ten past nine.", "count to twelve": COUNT,
                  "what was the last number": ANSWER, "set a timer": "Done.", "and now": "Still here.",
-                 "are you there": "Yes."},
+                 "are you there": "Yes.", "remember": "I will.", "write it": "Shall I?"},
+        kept={"remember": "I like tea"}, asks={"write it": ("write_file", "files", '{"path": "plan.txt"}')},
         tools={"set a timer": ("set_timer", '{"minutes": 5}', '{"ends": "21:15"}')},
     )  # fmt: skip
 
@@ -516,6 +517,33 @@ def test_no_serious_findings_of_axe(
         serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
         assert serious == [], found.generate_report()
     context.close()
+
+
+def test_a_call_waits_for_an_answer_and_a_kept_sentence_for_its_undo(browser: Browser, server: FakeServer) -> None:
+    """Both stand in the talk, by keyboard and to a screen reader as to the eye; nothing is kept silently."""
+    page = browser.new_page()
+    said = complaints(page)
+    visit(page, server.url)
+    for answer, told in (("Allow", "Allowed: write file of files: path plan.txt"), ("Do not allow", "Not allowed:")):
+        page.fill("#text", "write it")
+        page.press("#text", "Enter")
+        answers = page.get_by_role("group", name="Your answer")
+        expect(answers).to_be_visible(timeout=SLOW)
+        page.get_by_role("button", name=f"{answer} write file of files", exact=True).press("Enter")
+        expect(page.locator(".call .tool").last).to_contain_text(told, timeout=SLOW)
+        expect(answers).to_have_count(0)
+        page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+    assert [item["approve"] for item in server.answered] == [True, False]
+
+    page.fill("#text", "remember")
+    page.press("#text", "Enter")
+    reply(page, "I will.")
+    expect(page.locator(".call .tool").last).to_contain_text("Kept: I like tea")
+    page.get_by_role("button", name="Undo: do not keep “I like tea”").click()
+    expect(page.locator(".call .tool").last).to_have_text("No longer kept: I like tea", timeout=SLOW)
+    assert server.memory == []
+    assert said == []
+    page.close()
 
 
 def test_weight_and_time_to_interactive(

@@ -103,6 +103,7 @@ export function controls({ onDismiss, onOffer }) {
     byId("mute").hidden = off && !stops(state); // the round button starts to listen, unless it stops a reply
     byId("turns").hidden = link !== "open" || items.length === 0;
     byId("retry").hidden = !items.some((item) => item.role === "assistant" && item.kind === "message");
+    byId("remembered").hidden = !state.session?.assistant?.extensions?.includes("memory");
     byId("send").disabled = link !== "open";
     const wanted = link === "lost" && state.machine?.status !== "starting" ? "gone" : microphone.help;
     if (drawn.help !== wanted) byId("help").replaceChildren(...help(wanted));

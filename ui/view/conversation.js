@@ -31,8 +31,13 @@ function readable(args) {
   }
 }
 
-/** @param {{onTurn: (responseId: string) => void, onLarger: (item: Item, picture: import("../session.js").Picture) => void}} actions */
-export function conversation({ onTurn, onLarger }) {
+/**
+ * @param {{
+ *   onTurn: (responseId: string) => void, onLarger: (item: Item, picture: import("../session.js").Picture) => void,
+ *   onAnswer: (id: string, allowed: boolean) => void, onTakeOut: (text: string) => void,
+ * }} actions `onTakeOut`: out of the memory
+ */
+export function conversation({ onTurn, onLarger, onAnswer, onTakeOut }) {
   const list = byId("conversation");
   const scroller = byId("words");
   const live = byId("spoken");
@@ -48,7 +53,7 @@ export function conversation({ onTurn, onLarger }) {
 
   /** @param {Item} item */
   function build(item) {
-    const row = item.kind === "call"
+    const row = item.kind !== "message"
       ? make("li.call", {}, make("p.tool"))
       : make(`li.${item.role === "user" ? "you" : "reply"}`, {}, make("p.who"), make("p.text"), make("p.meta"));
     rows.set(item.id, { row, item: null, speaker: false, turn: null, name: "", told: false });
@@ -138,6 +143,8 @@ export function conversation({ onTurn, onLarger }) {
       const name = nameOf(item.persona);
       if (known.item === item && known.speaker === state.speaker && known.turn === turn && known.name === name) continue;
       if (item.kind === "call") drawCall(row, item);
+      else if (item.kind === "kept") drawKept(row, item, onTakeOut);
+      else if (item.kind === "asked") drawAsked(row, item, onAnswer);
       else {
         setText(/** @type {Node} */ (row.querySelector(".who")), item.role === "user" ? "You" : name);
         fillText(row, item, state.speaker);
@@ -160,4 +167,23 @@ function drawCall(row, item) {
   const asked = make("span", { text: args ? ` ${readable(args)}` : "" });
   const answer = output === null ? make("span.waiting", { text: " …" }) : make("span.answer", { text: ` → ${readable(output)}` });
   /** @type {HTMLElement} */ (row.querySelector(".tool")).replaceChildren(make("b", { text: plain(name) }), asked, answer);
+}
+
+/** A sentence that the memory got or lost in this turn. @param {HTMLElement} row @param {Item} item @param {(text: string) => void} onTakeOut */
+function drawKept(row, item, onTakeOut) {
+  const gone = item.status === "gone";
+  /** @type {HTMLElement} */ (row.querySelector(".tool")).replaceChildren(
+    make("span", { role: "status" }, gone ? "No longer kept: " : "Kept: ", make("b", { text: item.text })),
+    ...(gone ? [] : [" ", make("button", { type: "button", text: "Undo", "aria-label": `Undo: do not keep “${item.text}”`, onclick: () => onTakeOut(item.text) })]));
+}
+
+/** A call that needs the person's word. @param {HTMLElement} row @param {Item} item @param {(id: string, allowed: boolean) => void} onAnswer */
+function drawAsked(row, item, onAnswer) {
+  const { name, callId, args } = item.tool ?? { name: "", callId: "", args: "" };
+  const call = `${plain(name)} of ${item.text}`;
+  const head = { waiting: "May it run this?", allowed: "Allowed:", refused: "Not allowed:" }[item.status] ?? "";
+  const answer = (/** @type {boolean} */ allowed) => make("button", { type: "button", text: allowed ? "Allow" : "Do not allow", "aria-label": `${allowed ? "Allow" : "Do not allow"} ${call}`, onclick: () => onAnswer(callId, allowed) });
+  /** @type {HTMLElement} */ (row.querySelector(".tool")).replaceChildren(
+    make("span", { role: "status" }, `${head} `, make("b", { text: call }), args && readable(args) ? `: ${readable(args)}` : ""),
+    ...(item.status === "waiting" ? [make("span.answers", { role: "group", "aria-label": "Your answer" }, answer(true), answer(false))] : []));
 }

@@ -27,6 +27,22 @@ export function make(tag, fields = {}, ...children) {
   return element;
 }
 
+/** A button that is asked twice, because nothing brings it back. @param {string} text @param {string} label @param {string} sure @param {() => void} work */
+export function twice(text, label, sure, work) {
+  const button = make("button", { type: "button", text, "aria-label": label, onclick: () => {
+    if (button.dataset.asked) return work();
+    button.dataset.asked = "yes";
+    button.removeAttribute("aria-label");
+    setText(button, sure);
+    return undefined;
+  }, onblur: () => {
+    delete button.dataset.asked;
+    button.setAttribute("aria-label", label);
+    setText(button, text);
+  } });
+  return button;
+}
+
 /** @param {string} tag @param {Record<string, any>} fields @param {...Node} children */
 export function draw(tag, fields, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);

@@ -1,6 +1,6 @@
 /** The dialog of earlier talks: found by their first words, opened, named, saved, and forgotten for good. */
 
-import { byId, make, setText, showBytes } from "./dom.js";
+import { byId, make, setText, showBytes, twice } from "./dom.js";
 import { save } from "./picture.js";
 
 /** Today and yesterday by name, other days by date. @param {number} seconds since 1970 */
@@ -27,22 +27,6 @@ export function talkDialog({ talks, current, onOpen, onLeave }) {
   /** @param {() => Promise<void>} work */
   const attempt = (work) => work().catch((error) => tell(error.message));
 
-  /** Asked for twice, because nothing brings it back. @param {string} text @param {string} label @param {string} sure @param {() => void} work */
-  function deleting(text, label, sure, work) {
-    const button = make("button", { type: "button", text, "aria-label": label, onclick: () => {
-      if (button.dataset.asked) return work();
-      button.dataset.asked = "yes";
-      button.removeAttribute("aria-label");
-      setText(button, sure);
-      return undefined;
-    }, onblur: () => {
-      delete button.dataset.asked;
-      button.setAttribute("aria-label", label);
-      setText(button, text);
-    } });
-    return button;
-  }
-
   /** @param {import("../talks.js").Talk} talk */
   function row(talk) {
     const title = talk.name ?? talk.begins;
@@ -52,7 +36,7 @@ export function talkDialog({ talks, current, onOpen, onLeave }) {
       make("button.open", { type: "button", disabled: mine, onclick: () => { dialog.close(); onOpen(talk.id); } }, make("b", { text: title }), make("span", { text: facts })),
       make("button", { type: "button", text: "Name", "aria-label": `Name ${title}`, onclick: () => item.replaceChildren(...naming(talk)) }),
       make("button", { type: "button", text: "Save", "aria-label": `Save ${title} as text`, onclick: () => attempt(async () => save(await talks.text(talk), `${day(talk.used_at)}.txt`)) }),
-      deleting("Delete", `Delete ${title}`, "Delete for good?", () => attempt(async () => {
+      twice("Delete", `Delete ${title}`, "Delete for good?", () => attempt(async () => {
         if (mine) onLeave();
         await talks.remove(talk.id);
         tell(`Deleted for good: ${title}`);
@@ -91,7 +75,7 @@ export function talkDialog({ talks, current, onOpen, onLeave }) {
     const size = showBytes(data.reduce((sum, talk) => sum + talk.bytes, 0));
     setText(byId("talks-kept"), folder === null ? "Talks are not kept here."
       : `Kept on the machine that runs the assistant, and nowhere else: ${size} in ${folder}. A talk without a name goes ${days} days after it was last open. Timers, lists and notes are above the place to write, while there are any; each can be removed there.`);
-    byId("forget-talks").replaceChildren(...(data.length > 1 ? [deleting("Delete all talks", "Delete all talks", `Delete all ${data.length} for good?`, () => attempt(async () => {
+    byId("forget-talks").replaceChildren(...(data.length > 1 ? [twice("Delete all talks", "Delete all talks", `Delete all ${data.length} for good?`, () => attempt(async () => {
       onLeave();
       for (const talk of data) await talks.remove(talk.id);
       tell("All talks are deleted.");

@@ -48,6 +48,13 @@ def test_comments_and_other_lists_survive_our_changes(tmp_path: Path) -> None:
     text = path.read_text()
     assert text.startswith("# mine\n") and "# not Thomas" in text and "# the older kind" in text and "jazz" not in text
     assert memory.facts() == ("My name is Tom", "I like tea", "My sister is called Ann")
+    memory.change([], ["I am 40"], "2026-11-28 09:30")
+    assert memory.comments() == {"My name is Tom": "not Thomas", "I am 40": "2026-11-28 09:30"}
+    memory.reword("I like tea", 'I like "green" tea')
+    assert memory.facts()[:2] == ("My name is Tom", 'I like "green" tea')
+    memory.change(['I like "green" tea', "I am 40"], [])
+    assert "tea" not in path.read_text() and "2026" not in path.read_text() and "# not Thomas" in path.read_text()
+    text = path.read_text()
     memory.change([], ["My sister is called Ann"])
     assert text == path.read_text(), "known already"
 
@@ -86,6 +93,7 @@ def test_what_is_remembered_is_taken_back_by_an_undo_and_forgotten_for_good(tmp_
     second = call(tools, "remember", fact="My cat is called Muz")
     assert call(tools, "what_you_know").text == "I like green tea; My cat is called Muz"
     assert tools.kept.told(second.changes) == "The memory, My cat is called Muz, is gone."
+    assert not call(tools, "remember", fact="My cat is called Muz").changes, "an undo must not take away what was known"
     tools.kept.put_back(second.changes)
     assert call(tools, "what_you_know").text == "I like green tea"
     tools.kept.home.close()
