@@ -3,6 +3,7 @@
 import { Microphone, soundDevices } from "./audio/capture.js";
 import { Playback } from "./audio/playback.js";
 import { Asker } from "./asker.js";
+import { Awake } from "./awake.js";
 import { Measures, exported } from "./figures.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
@@ -12,6 +13,7 @@ import { chooser } from "./models.js";
 import { EMPTY, answering, byName, phase, reduce, unheardOf } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
+import { askForToken, ownToken } from "./token.js";
 import { better } from "./view/better.js";
 import { controls, fillDevices, stops } from "./view/controls.js";
 import { conversation } from "./view/conversation.js";
@@ -45,6 +47,7 @@ function dispatch(event) {
     view.close(); // before it is told: closing draws, and the sign must not outlive the reason
     dispatch({ type: "page.notice", text: `${NO_EYES} It is off again.` });
   }
+  if (event.type === "page.link" && event.link === "lost" && !state.everOpen) askForToken(asker);
   if (state.conversationId) sessionStorage.setItem(KEPT_CONVERSATION, state.conversationId);
   if (due) return;
   due = true;
@@ -61,8 +64,7 @@ function url(conversationId) {
   return `${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/realtime?${query}`;
 }
 
-/** A token in the address (`#token=…`) opens a server that asks for one; browsers can send it only like this. */
-const token = new URLSearchParams(location.hash.slice(1)).get("token");
+const token = ownToken();
 function protocols() {
   return token ? ["realtime", `openai-insecure-api-key.${token}`] : ["realtime"];
 }
@@ -85,6 +87,7 @@ const view = new View(byId("view"), () => render());
 const bell = new Bell();
 const household = new Household(asker, { dispatch, state: () => state });
 const measures = new Measures(talk.clock);
+const awake = new Awake(navigator.wakeLock);
 
 /** Time and State are for those who want to know, and stay as they were left. @param {boolean} open */
 const showSide = (open) => {
@@ -218,6 +221,7 @@ function render() {
   drawWho(state);
   drawRunning(state, performance.now());
   bell.follow(state.rang);
+  awake.follow(!document.hidden && (state.microphone.status === "on" || state.playing !== null));
   document.title = title(state.household, state.rang, name, performance.now());
   model.render(state);
   setText(byId("name"), name);
@@ -345,6 +349,7 @@ async function askMachine() {
   if (facts?.status === "starting") setTimeout(askMachine, STARTING_EVERY_MS);
 }
 
+addEventListener("visibilitychange", render); // the screen may go dark, or not any more
 pictures({ talk, view, state: () => state, dispatch });
 drawVolume();
 showSide(localStorage.getItem(KEPT_SIDE) === "open");

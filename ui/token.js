@@ -1,0 +1,32 @@
+/** The token of a server that asks for one. */
+
+import { byId } from "./view/dom.js";
+
+const KEPT = "token";
+
+/**
+ * From the address (`#token=…`), or as it was kept on this device: an installed page opens without it.
+ * @returns {string|null}
+ */
+export function ownToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given !== null) localStorage.setItem(KEPT, given);
+  return given ?? localStorage.getItem(KEPT);
+}
+
+/**
+ * Let the person type the token, if that is why the server cannot be reached: browsers hide why a websocket was refused,
+ * and an installed page has no line for an address.
+ * @param {import("./asker.js").Asker} asker
+ */
+export async function askForToken(asker) {
+  const error = await asker.ask("GET", "/v1/models").then(() => null, (reason) => reason);
+  const dialog = byId("locked");
+  if (error?.status !== 401 || dialog.open) return;
+  dialog.showModal();
+  byId("unlock").onsubmit = () => {
+    localStorage.setItem(KEPT, byId("token").value.trim());
+    history.replaceState(null, "", location.pathname); // a wrong one in the address would be taken again
+    location.reload();
+  };
+}
