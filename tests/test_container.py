@@ -1,0 +1,61 @@
+"""The container: what its files promise. Its processor variant was built step by step; no daemon runs here."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from tests.house import ROOT
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+
+def test_the_container_installs_the_torch_of_the_checkout_for_both_variants() -> None:
+    wanted = re.search(r"^TORCH +:= (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    text = (ROOT / "Containerfile").read_text("utf-8")
+    assert wanted and re.findall(r"torch==\S+", text) == [wanted[1]] * 2
+    assert {"torch-cpu", "torch-cuda"} <= set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
+
+
+def test_the_container_is_no_root_keeps_its_state_and_says_how_it_is() -> None:
+    steps = (ROOT / "Containerfile").read_text("utf-8").partition("FROM torch-${VARIANT}")[2]
+    assert re.search(r"^USER assistant$", steps, re.MULTILINE) and "HEALTHCHECK" in steps
+    assert json.loads(re.findall(r"^VOLUME (.*)$", steps, re.MULTILINE)[0]) == ["/data", "/data/models"]
+    extras = re.findall(r"\.whl\)\[([\w,]+)\]", steps)[0].split(",")
+    assert set(extras) <= set(EXTRAS)
+
+
+def test_the_container_is_published_on_loopback_alone_and_never_without_a_token() -> None:
+    files = [ROOT / "container" / f"compose{kind}.yaml" for kind in ("", ".gpu")]
+    plain, gpu = (yaml.safe_load(file.read_text("utf-8"))["services"]["assistant"] for file in files)
+    assert plain["ports"] == ["127.0.0.1:8765:8765"] and "ports" not in gpu
+    assert [volume.partition(":")[2] for volume in plain["volumes"]] == ["/data", "/data/models"]
+    assert gpu["build"]["args"] == {"VARIANT": "cuda"}
+    (device,) = gpu["deploy"]["resources"]["reservations"]["devices"]
+    assert device["driver"] == "nvidia" and device["capabilities"] == ["gpu"]
+
+
+def test_the_entry_makes_a_token_once_and_keeps_settings(tmp_path: Path) -> None:
+    (tmp_path / "assistant").write_text('#!/bin/sh\necho "$*" "${ASSISTANT_TOKEN-unset}"\n')
+    (tmp_path / "assistant").chmod(0o700)
+    config = tmp_path / "config.toml"
+    config.write_text("port = 9000\n")
+
+    def start(token: str = "", *command: str) -> str:
+        env = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin", "ASSISTANT_HOME": str(tmp_path)}
+        env["ASSISTANT_TOKEN"] = token
+        entry = ["sh", str(ROOT / "container" / "entry"), *(command or ("serve",))]
+        return subprocess.run(entry, env=env, capture_output=True, text=True, check=True).stdout
+
+    assert start("given by hand").endswith("serve given by hand\n") and config.read_text() == "port = 9000\n"
+    assert start("", "pull").endswith("pull unset\n") and config.read_text() == "port = 9000\n"
+    first = start()
+    kept = config.read_text()
+    settings = tomllib.loads(kept)
+    assert settings["port"] == 9000 and len(settings["token"]) == 32 and settings["token"] not in first
+    assert config.stat().st_mode & 0o077 == 0
+    assert "made" not in start() and config.read_text() == kept
