@@ -17,9 +17,10 @@ help:
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove .venv"
 
-# Ctrl-C is how it is stopped, not an error.
+# Ctrl-C is how it is stopped, not an error. A stop of make alone reaches only the shell, which passes it on.
 run: $(VENV)/.run
-	@trap : INT; $(BIN)/assistant serve $(ARGS) || [ $$? -eq 130 ]
+	@trap 'kill $$server' INT TERM; $(BIN)/assistant serve $(ARGS) <&0 & server=$$!; wait $$server || wait $$server; \
+	  case $$? in 0 | 130 | 143) ;; *) exit 1 ;; esac
 
 # In two processes, each file in one of them, in the order of tests/conftest.py: a browser's tests are last in both. One
 # that crashes is not begun again, behind which the other may wait for ever: the run ends red and names the test.
