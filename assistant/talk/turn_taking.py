@@ -76,7 +76,7 @@ from assistant.talk.messages import (
     UserWords,
     Waiting,
 )
-from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict, words_behind
+from assistant.talk.overheard import HUM_MS, Overheard, nod_words, only_nods, only_stops, verdict, words_behind
 from assistant.talk.turn_end import question_silence_ms
 from assistant.text.talk_words import TalkWords
 
@@ -467,9 +467,12 @@ def _progress(
     return state, effects
 
 
-def _adds_nothing(overlap: Overlap, answered: Answered | None, known: TalkWords | None) -> bool:
-    """Whether speech that continues an answered turn was read, and has no words of its own, or only those of a nod."""
+def _adds_nothing(overlap: Overlap, last_sound: float, answered: Answered | None, known: TalkWords | None) -> bool:
+    """Whether speech that continues an answered turn was read, and has no words of its own, or only those of a nod. If
+    it is longer than a hum, it must have been read to its end for that."""
     if overlap.joins is None or answered is None or not overlap.text:
+        return False
+    if not overlap.read and (last_sound - overlap.moment) * 1000 > HUM_MS:
         return False
     words = words_behind(overlap.text, answered.text)
     return not words or only_nods(words, known)
@@ -504,7 +507,7 @@ def _ended(
         return state, ()  # it was taken for a nod while its end was already on the way
     effects: tuple[Effect, ...] = ()
     if state.judging is not None:
-        if state.overlap is not None and _adds_nothing(state.overlap, state.answered, known):
+        if state.overlap is not None and _adds_nothing(state.overlap, ended.moment, state.answered, known):
             return _answer(state, Signal.BACKCHANNEL, settings, now)
         state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
     state, again = _reopen(state)

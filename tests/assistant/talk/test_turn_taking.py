@@ -567,6 +567,17 @@ def test_a_sound_behind_a_question_that_says_nothing_new_changes_nothing():
         assert Reopen("first") in out
 
 
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("lasts", [0.3, 0.8])
+def test_speech_that_was_not_read_to_its_end_is_nothing_only_if_it_is_short(read, lasts):
+    """Ears write "Notified. No." halfway through "count to five, no, to seven": fewer words than "count to five"."""
+    asked = (UserBegan("first", 0, NOW - 2), progress("first", 900, "count to five", 96, 0, True))
+    state, _ = told_from(TurnTakingState(), JUDGE, *asked, ended("first"), ReplyBegun(), ReplySounding())
+    began = UserBegan("a", 0, NOW, "first"), progress("a", lasts * 1000, "Notified. No.", 96 * read, 0, read)
+    _, out = told_from(state, JUDGE, *began, replace(ended("a"), moment=NOW + lasts))
+    assert (Reopen("first") in out) == (not read and lasts > 0.5)
+
+
 def test_a_correction_that_was_read_only_up_to_its_no_is_answered():
     """The turn may end before its last words are read."""
     for read in (False, True):
