@@ -4,9 +4,9 @@
     python -m recipes.interrupted --show     and the misses
 
 `interrupted.txt` holds requests with long replies and, behind a line `---`, other requests; no text has their
-wordings. Each of these is asked as the first of a talk, and behind a long reply
-that was broken off at any word. It is answered as without an interruption if the call is the same or the words are;
-any joke, fact, poem or story is as good as another. A long reply that needs a tool is written
+wordings. `interrupted_second.txt` was written after the last training. Each of these is asked as the first of a talk,
+and behind a long reply that was broken off at any word. It is answered as without an interruption if the call is the
+same or the words are; any joke, fact, poem or story is as good as another. A long reply that needs a tool is written
 `request => tool => its result`.
 """
 
@@ -34,9 +34,9 @@ POOLS: Final = (smalltalk.JOKES, smalltalk.FACTS, smalltalk.POEMS)
 BEGINNINGS: Final = ("Once upon a time, ", "There once was ")
 
 
-def requests() -> tuple[list[str], list[str]]:
+def requests(path: Path) -> tuple[list[str], list[str]]:
     """Those with long replies, and those that follow the interruption."""
-    long, _, other = HERE.read_text("utf-8").partition("---\n")
+    long, _, other = path.read_text("utf-8").partition("---\n")
     return long.splitlines(), other.splitlines()
 
 
@@ -67,10 +67,10 @@ def long_talk(judge: ReplyJudge, line: str) -> tuple[list[TalkTurn], list[str]]:
     return turns, reply(judge, turns).removesuffix(" …").split(" ")
 
 
-def pairs(judge: ReplyJudge, seed: int) -> Iterator[tuple[str, str, str, str]]:
+def pairs(judge: ReplyJudge, path: Path, seed: int) -> Iterator[tuple[str, str, str, str]]:
     """The long request, the one behind the interruption, and its replies in a new talk and there."""
     rng = random.Random(f"interrupted {seed}")
-    lines, others = requests()
+    lines, others = requests(path)
     long = {line: long_talk(judge, line) for line in lines}
     for at, request in enumerate(others):
         turns, words = long[line := lines[at % len(lines)]]
@@ -82,12 +82,13 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=TINY)
+    parser.add_argument("--requests", type=Path, default=HERE, help="a file of the form of interrupted.txt")
     parser.add_argument("--seed", type=int, default=99, help="seed of the places where replies are broken off")
     parser.add_argument("--show", action="store_true", help="the misses")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     tally = Tally()
-    for line, request, fresh, said in pairs(ReplyJudge(arguments.model), arguments.seed):
+    for line, request, fresh, said in pairs(ReplyJudge(arguments.model), arguments.requests, arguments.seed):
         right = as_without(fresh, said)
         tally.add("= answered as without", right)
         tally.add("= garbled", garbled(said, f"{line} {request}"))

@@ -2,7 +2,6 @@
 
 `broken_off` stands before any exchange of a practised talk, whatever that exchange is. The talks that are scored lack
 it, so that a score stays comparable: `recipes.interrupted` scores the replies behind an interruption by themselves.
-The weights that are shipped have not learnt from these scenes yet.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from recipes.chatml import call_text
-from recipes.interrupted import as_without, requests
+from recipes.interrupted import HERE, as_without, requests
 from recipes.texts import smalltalk
 from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Scene, Talk, Unusable, wordings
@@ -85,8 +85,9 @@ def test_a_reply_is_as_without_if_the_call_or_the_words_are() -> None:
     assert as_without("Once upon a time, a fox lived.", "There once was a dog.")
 
 
-def test_no_text_has_the_requests_behind_an_interruption() -> None:
-    _, others = requests()
+@pytest.mark.parametrize("name", ["interrupted.txt", "interrupted_second.txt"])
+def test_no_text_has_the_requests_behind_an_interruption(name: str) -> None:
+    _, others = requests(HERE.with_name(name))
     phrased = [*PHRASES.values(), *(lines for pairs in smalltalk.ALL for lines, _ in pairs)]
     taught = {wording for lines in phrased for line in lines for wording in wordings(line)}
     assert len(others) >= 200 and not taught & set(others)
