@@ -1,11 +1,12 @@
-"""Transcribes a whole recording: cut at its pauses, so that each pass is bounded, with each stretch read by itself.
+"""Transcribes sound as it comes, or a whole recording: cut at its pauses, so that each pass is bounded, with each
+stretch read by itself.
 
 The stretches double as the segments of subtitles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from assistant.asr.cutting import quietest_place
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import ASR, HeardWord, SpeechBlock, SpeechDetector
+from assistant.contracts import ASR, HeardWord, SpeechBlock
 from assistant.text.written import as_written
 
 SPEECH_ABOVE = 0.5
@@ -35,37 +36,131 @@ class Segment:
     confidence: float | None = None
 
 
-def stretches(blocks: Iterable[SpeechBlock], pcm: Pcm, rate: int) -> Iterator[tuple[float, float]]:
+class Stretches:
     """Stretches of speech in seconds: padded, and split at pauses. One that reaches 20 s is cut at the quietest place
-    of its second half, and one still open at the end is closed there.
+    of its second half. `quiet_place`: the time of that place, for a stretch that begins at the given time; None if the
+    sound ends before the stretch is too long."""
 
-    blocks  of `pcm`, [n], with some silence behind it
-    """
-    start: float | None = None
-    earlier = last = now = 0.0
-    for block in blocks:
-        begin, now = block.start_sample / rate, block.end_sample / rate
-        if start is None and block.probability >= SPEECH_ABOVE:
-            start = max(earlier, begin - PADDING_S)
-        if start is None:
-            continue
+    def __init__(self, rate: int, quiet_place: Callable[[float], float | None]) -> None:
+        self._rate, self._quiet_place = rate, quiet_place
+        self._earlier = self._last = self.now = 0.0
+        self.start: float | None = None
+        """The begin of the stretch that is open."""
+
+    @property
+    def until(self) -> float:
+        """The end of the open stretch, if nothing more is said: silence behind it does not belong to it."""
+        return self._last + PADDING_S
+
+    def add_block(self, block: SpeechBlock) -> tuple[float, float] | None:
+        """The next block; returns the stretch that is over with it."""
+        begin, self.now = block.start_sample / self._rate, block.end_sample / self._rate
+        if self.start is None and block.probability >= SPEECH_ABOVE:
+            self.start = max(self._earlier, begin - PADDING_S)
+        if self.start is None:
+            return None
         if block.probability >= SILENCE_BELOW:
-            last = now
-        if now - last > PAUSE_S:
-            earlier = last + PADDING_S
-            yield start, earlier
-            start = None
-        elif now - start >= LONGEST_S and (cut := _quiet_place(pcm, start, rate)) is not None:
-            yield start, cut
-            start, earlier = cut if last > cut else None, cut
-    if start is not None:
-        yield start, last + PADDING_S
+            self._last = self.now
+        if self.now - self._last > PAUSE_S:
+            return self.end_open()
+        if self.now - self.start < LONGEST_S or (cut := self._quiet_place(self.start)) is None:
+            return None
+        over = self.start, cut
+        self.start, self._earlier = cut if self._last > cut else None, cut
+        return over
+
+    def end_open(self) -> tuple[float, float] | None:
+        """End the open stretch."""
+        if self.start is None:
+            return None
+        over = self.start, self.until
+        self.start, self._earlier = None, self.until
+        return over
 
 
-def _quiet_place(pcm: Pcm, start: float, rate: int) -> float | None:
-    """The time to cut a stretch that begins at `start`; None if the sound ends before it is too long."""
-    first, over = round(start * rate), round((start + LONGEST_S) * rate)
-    return None if over > pcm.size else start + quietest_place(pcm[first:over], LONGEST_S / 2) / rate
+class Dictation:
+    """Writes down sound as it comes, each stretch of speech by itself. Loading ears and reading take time: make it,
+    and call everything but `give_back`, off the event loop, one call at a time. `terms`: words that are likelier than
+    usual."""
+
+    def __init__(self, asr: ASR, terms: Sequence[str] = ()) -> None:
+        self._asr = asr
+        self._transcriber, self._detector = asr.transcriber(), asr.detector()
+        if terms:
+            self._transcriber.expect(terms)
+        self._stretches = Stretches(HEARING_RATE, self._quiet_place)
+        self._sound = np.zeros(0, np.float32)
+        self._first = 0
+        """The place of the first sample of `_sound`; earlier ones are not needed any more."""
+        self._pushed = 0
+        """The transcriber has the open stretch up to this sample."""
+        self._samples = 0
+
+    def add_sound(self, pcm: Pcm) -> list[Segment]:
+        """Some more sound, [n] at 16 kHz; returns the stretches that are over with it."""
+        self._sound = np.concatenate([self._sound, pcm])
+        self._samples += pcm.size
+        return self._found(pcm)
+
+    def end_sound(self) -> list[Segment]:
+        """The sound is over: the detector lags, so a second of silence follows it."""
+        found = self._found(np.zeros(HEARING_RATE, np.float32))
+        return found + self._read_stretch(self._stretches.end_open())
+
+    def certain_words(self) -> str:
+        """The words of the open stretch that will not change any more. In a pause everything is read, so that the end
+        of the sound need not wait for it."""
+        if self._stretches.start is None:
+            return ""
+        if self._stretches.now > self._stretches.until:
+            return self._transcriber.pause().stable
+        return self._transcriber.partial().stable
+
+    def give_back(self) -> None:
+        """Give the ears back. No call may be under way."""
+        self._asr.release(self._transcriber)
+        self._asr.release_detector(self._detector)
+
+    def _found(self, pcm: Pcm) -> list[Segment]:
+        found = []
+        for block in self._detector.push(pcm):
+            found += self._read_stretch(self._stretches.add_block(block))
+        start = self._stretches.start
+        if start is not None:
+            self._push(start, min(self._stretches.now, self._stretches.until))
+        keep = round((self._stretches.now - 2 * PADDING_S if start is None else start) * HEARING_RATE)
+        if keep > self._first:
+            self._sound, self._first = self._sound[keep - self._first :], keep
+        return found
+
+    def _push(self, start: float, end: float) -> None:
+        """Bring the transcriber, which begins an utterance at `start`, to `end`."""
+        begin, until = max(self._pushed, round(start * HEARING_RATE)), round(end * HEARING_RATE)
+        if until > begin:
+            self._transcriber.push(self._sound[begin - self._first : until - self._first])
+            self._pushed = until
+
+    def _read_stretch(self, stretch: tuple[float, float] | None) -> list[Segment]:
+        if stretch is None:
+            return []
+        start, end = stretch
+        if round(end * HEARING_RATE) < self._pushed:  # cut within what it has
+            self._transcriber.reset()
+            self._pushed = 0
+        self._push(start, end)
+        self._pushed = round(end * HEARING_RATE)
+        heard = self._transcriber.final()
+        text = heard.text if self._transcriber.facts.cased else as_written(heard.text)
+        if not heard.speech or not text.strip():
+            return []
+        words = tuple(moved(word, start * 1000) for word in heard.words)
+        return [Segment(start, min(end, self._samples / HEARING_RATE), text.strip(), words, heard.confidence)]
+
+    def _quiet_place(self, start: float) -> float | None:
+        first, over = (round(at * HEARING_RATE) - self._first for at in (start, start + LONGEST_S))
+        if over > self._sound.size:
+            return None
+        return start + quietest_place(self._sound[first:over], LONGEST_S / 2) / HEARING_RATE
 
 
 def words_in(asr: ASR, pcm: Pcm, rate: int) -> str:
@@ -80,27 +175,13 @@ def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
 
 def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
     """The same segments one by one, as they are transcribed."""
-    transcriber, detector = asr.transcriber(), asr.detector()
+    dictation = Dictation(asr)
     try:
-        for start, end in stretches(_blocks(detector, pcm), pcm, HEARING_RATE):
-            sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
-            for second in _seconds(sound):
-                transcriber.push(second)
-            heard = transcriber.final()
-            text = heard.text if transcriber.facts.cased else as_written(heard.text)
-            if heard.speech and text.strip():
-                words = tuple(moved(word, start * 1000) for word in heard.words)
-                yield Segment(start, min(end, len(pcm) / HEARING_RATE), text.strip(), words, heard.confidence)
+        for second in _seconds(pcm):
+            yield from dictation.add_sound(second)
+        yield from dictation.end_sound()
     finally:  # here and not in the caller, which may be gone while this thread still works to the end
-        asr.release(transcriber)
-        asr.release_detector(detector)
-
-
-def _blocks(detector: SpeechDetector, pcm: Pcm) -> Iterator[SpeechBlock]:
-    """Blocks with a second of silence appended: the detector lags, and speech up to the last sample must end
-    somewhere."""
-    for second in (*_seconds(pcm), np.zeros(HEARING_RATE, np.float32)):
-        yield from detector.push(second)
+        dictation.give_back()
 
 
 def _seconds(pcm: Pcm) -> Iterator[Pcm]:

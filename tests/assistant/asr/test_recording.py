@@ -6,8 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from assistant.asr.recording import LONGEST_S, PADDING_S, stretches
+from assistant.asr.cutting import quietest_place
+from assistant.asr.recording import LONGEST_S, PADDING_S, Dictation, Stretches, write_down
 from assistant.contracts import SpeechBlock
+from tests.fakes.models import FakeEars
 
 RATE, BLOCK = 16_000, 512
 
@@ -18,6 +20,16 @@ def blocks(pcm: np.ndarray, spoken: list[tuple[float, float]]) -> list[SpeechBlo
     sure = [any(begin <= end / RATE <= over for begin, over in spoken) for end in ends]
     each = zip(ends, sure, strict=True)
     return [SpeechBlock(end - BLOCK, BLOCK, float(one), pcm[end - BLOCK : end]) for end, one in each]
+
+
+def stretches(heard: list[SpeechBlock], pcm: np.ndarray) -> list[tuple[float, float]]:
+    def quiet_place(start: float) -> float | None:
+        first, over = round(start * RATE), round((start + LONGEST_S) * RATE)
+        return None if over > pcm.size else start + quietest_place(pcm[first:over], LONGEST_S / 2) / RATE
+
+    found = Stretches(RATE, quiet_place)
+    each = [*(found.add_block(block) for block in heard), found.end_open()]
+    return [one for one in each if one is not None]
 
 
 def noise(seconds: float, seed: int) -> np.ndarray:
@@ -32,7 +44,7 @@ def test_speech_without_a_pause_is_cut_where_it_is_quietest(seed: int) -> None:
     dips = [at + chosen.uniform(0, 1) for at in np.arange(3, seconds, chosen.uniform(3, 7))]
     for at in dips:
         pcm[round(at * RATE) : round((at + 0.12) * RATE)] *= 0.02
-    found = list(stretches(blocks(pcm, [(0, seconds)]), pcm, RATE))
+    found = stretches(blocks(pcm, [(0, seconds)]), pcm)
     assert found[0][0] == 0 and found[-1][1] == pytest.approx(seconds + PADDING_S, abs=0.1)
     assert all(end == start for (_, end), (start, _) in pairwise(found)), "nothing twice, nothing lost"
     assert all(end - start <= LONGEST_S + PADDING_S for start, end in found)
@@ -42,7 +54,7 @@ def test_speech_without_a_pause_is_cut_where_it_is_quietest(seed: int) -> None:
 
 def test_a_hum_as_loud_everywhere_is_cut_too() -> None:
     pcm = (0.1 * np.sin(np.arange(65 * RATE) * 0.05)).astype(np.float32)
-    found = list(stretches(blocks(pcm, [(0, 65)]), pcm, RATE))
+    found = stretches(blocks(pcm, [(0, 65)]), pcm)
     assert all(LONGEST_S / 2 <= end - start <= LONGEST_S for start, end in found[:-1])
     assert all(end == start for (_, end), (start, _) in pairwise(found))
 
@@ -59,9 +71,30 @@ def test_pauses_still_end_a_stretch(seed: int) -> None:
     pcm = noise(at, seed)
     for (_, end), (start, _) in pairwise(spoken):
         pcm[round(end * RATE) : round(start * RATE)] = 0
-    found = list(stretches(blocks(pcm, spoken), pcm, RATE))
+    found = stretches(blocks(pcm, spoken), pcm)
     assert all(0 <= start < end for start, end in found)
     assert all(end <= start for (_, end), (start, _) in pairwise(found))
     for begin, end in spoken:
         covered = sum(min(end, over) - max(begin, first) for first, over in found if over > begin and first < end)
         assert covered >= end - begin - BLOCK / RATE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sound_that_comes_in_pieces_is_written_down_as_the_whole_recording(seed: int) -> None:
+    """With a stretch that is cut, where the transcriber must go back."""
+    chosen, ears = random.Random(seed), FakeEars()
+    quiet = np.zeros(RATE, np.float32)
+    said = [ears.spoken("turn on the light", 1.5), ears.spoken(" ".join(map(str, range(60))), 30.0),
+            ears.spoken("and thanks", 0.7)]  # fmt: skip
+    pcm = np.concatenate([quiet, said[0], quiet, said[1], quiet[: RATE // 3], said[2]])
+    whole = write_down(ears, pcm)
+    assert len(whole) == 4 and whole[0].text == "turn on the light" and whole[3].text.endswith("and thanks")
+    dictation, found, at = Dictation(ears), [], 0
+    while at < pcm.size:
+        size = chosen.randint(1, RATE // 2)
+        found += dictation.add_sound(pcm[at : at + size])
+        dictation.certain_words()
+        at += size
+    found += dictation.end_sound()
+    dictation.give_back()
+    assert found == whole
