@@ -52,12 +52,19 @@ def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
             f"response_format {form[:40]!r} is not supported; use one of {', '.join(FORMATS)}",
             "response_format",
         )
-    language = last("language") or (facts.languages[0] if facts.languages else "")
+    language = checked_language(last("language"), facts)
+    return _Wish(form, last("stream").lower() in {"true", "1"}, _words_wanted(fields, form, facts), language)
+
+
+def checked_language(wanted: str, facts: AsrFacts) -> str:
+    """The wanted language, or the ears' first one; empty if neither is known. Raises PeerError for one that they do not
+    know."""
+    language = wanted or (facts.languages[0] if facts.languages else "")
     known = {code.partition("-")[0] for code in facts.languages}
     if known and language.lower().partition("-")[0] not in known:
         told = f"{facts.name} does not know the language {language[:40]!r}, only {', '.join(facts.languages)}"
         raise PeerError("invalid_value", told, "language")
-    return _Wish(form, last("stream").lower() in {"true", "1"}, _words_wanted(fields, form, facts), language)
+    return language
 
 
 def _words_wanted(fields: dict[str, list[str]], form: str, facts: AsrFacts) -> bool:

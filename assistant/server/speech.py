@@ -9,8 +9,9 @@ import asyncio
 import base64
 import io
 import struct
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from itertools import count
 
 import numpy as np
 import soundfile
@@ -19,6 +20,7 @@ from aiohttp import web
 from assistant.base.errors import PeerError
 from assistant.base.ids import random_ids
 from assistant.base.pcm import to_pcm16
+from assistant.contracts import TTS
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
@@ -53,7 +55,7 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
     # Refused rather than ignored: the answer is only sound, which could not report that it was ignored.
     if speed != 1.0 and not context.talks.engines.tts.paces:
         raise PeerError("invalid_value", f"this voice has one pace: speed must be 1.0, not {speed:g}", "speed")
-    sounds = speak(context, text, read_voice(body, context.facts), speed)
+    sounds = speak(context.talks.engines.tts, _whole_text(text), read_voice(body, context.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":
             return await _send_events(request, sounds, wanted, len(text))
@@ -66,20 +68,37 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
 
-async def speak(context: ServerContext, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
-    """The text's sound, piece by piece, in a separate talk that is forgotten at the end."""
-    tts, talk = context.talks.engines.tts, random_ids("http")
-    segmenter = Segmenter(shown={})  # nothing is shown beside a file of sound
-    spans = [span for span in [*segmenter.feed(text), *segmenter.finish()] if span.said.strip()]
+async def _whole_text(text: str) -> AsyncGenerator[str, None]:
+    yield text
+
+
+async def speak(
+    tts: TTS, texts: AsyncIterator[str], voice: str | None, speed: float = 1.0
+) -> AsyncGenerator[Pcm, None]:
+    """The sound of a text that may still be written, piece by piece, in a separate talk that is forgotten at the
+    end."""
+    talk, index = random_ids("http"), count()
     try:
-        for index, span in enumerate(spans):
-            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.said, speed=speed)) as sounds:
+        async for said in _pieces(texts):
+            async with aclosing(tts.speak(talk, voice, f"{talk}.{next(index)}", said, speed=speed)) as sounds:
                 async for sound in sounds:
                     if sound.pcm.size:
                         yield sound.pcm
     finally:
         if (state := tts.state) is not None:
             await state.forget_talk(talk)  # also if the client goes away in the middle, which closes this generator
+
+
+async def _pieces(texts: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The words of each piece that can be spoken on its own."""
+    segmenter = Segmenter(shown={})  # nothing is shown beside a file of sound
+    async for text in texts:
+        for span in segmenter.feed(text):
+            if span.said.strip():
+                yield span.said
+    for span in segmenter.finish():
+        if span.said.strip():
+            yield span.said
 
 
 async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:
