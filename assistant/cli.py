@@ -29,8 +29,8 @@ first steps:
 `assistant help COMMAND` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
 (default: the user data directory of this platform).
 """
-ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "voice", "capsule", "mcp", "service", "sleep", "wake",
-         "bench")  # fmt: skip
+ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "voice", "capsule", "mcp", "wyoming", "service",
+         "sleep", "wake", "bench")  # fmt: skip
 
 
 class CommandModule(Protocol):

@@ -15,6 +15,7 @@ service   started by systemd or launchd
 sleep     a running server's models put to sleep
 wake      and woken again
 bench     turns measured
+wyoming   speech for Home Assistant and its satellites
 _front    shared by those that talk
 _parser   help and refusals
 _run      how a command runs until it is stopped

@@ -32,6 +32,8 @@ from assistant.events import (
 )
 
 ASR_HELP = "the ears: auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or a server that transcribes"
+JSON_HELP = "save the words, figures and times here, as JSON"
+SAY_HELP = "the words to say"
 WAV_HELP = "save the sound here: 24 kHz, mono"
 DEVICES = "auto|cpu|cuda"
 MODEL_FLAGS = (

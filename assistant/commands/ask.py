@@ -6,7 +6,8 @@
   assistant ask --image cat.jpg --say "what is this"            a picture and a question about it
   assistant ask --fast question.wav                             as fast as possible, without turn detection
 
-WAV, FLAC, OGG and MP3 files of any rate are read. Prints both sides of the conversation and how long each part of a
+Files, --say and --image may be given again, and are taken in their order. WAV, FLAC, OGG and MP3 files of any rate are
+read. Prints both sides of the conversation and how long each part of a
 turn took. Without --out nothing is saved.
 """
 
@@ -26,6 +27,8 @@ import numpy as np
 
 from assistant.base.errors import AssistantError, PeerError
 from assistant.commands._front import (
+    JSON_HELP,
+    SAY_HELP,
     WAV_HELP,
     Follow,
     FollowedTurn,
@@ -91,10 +94,10 @@ class _InOrder(argparse.Action):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(turns=[])
     parser.add_argument("files", nargs="*", action=_InOrder, metavar="FILE", help="sound files, one for each turn")
-    parser.add_argument("--say", action=_InOrder, metavar="TEXT", help="a typed turn; may be given again")
+    parser.add_argument("--say", action=_InOrder, metavar="TEXT", help=SAY_HELP)
     parser.add_argument("--image", action=_InOrder, metavar="FILE", help="a picture, shown with the next turn")
     parser.add_argument("--out", type=Path, metavar="WAV", help=WAV_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save the words and timelines here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=JSON_HELP)
     parser.add_argument("--fast", action="store_true", help="do not play files in real time; each is exactly one turn")
     parser.add_argument("--quiet", action="store_true", help="print only the words")
     add_model_arguments(parser)

@@ -10,7 +10,7 @@
 The assistant's own voice speaks the questions. The first turn is reported separately. `front` figures are measured
 outside the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and
 a step of either model as a multiple of reading its weights once. Times are wall-clock times on this machine. With
---json each turn is saved as it ends, so a run that is stopped loses nothing.
+--json FILE each turn is saved in FILE.turns as it ends, so a run that is stopped loses nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import add_model_arguments, check_writable, model_flags, save
+from assistant.commands._front import JSON_HELP, add_model_arguments, check_writable, model_flags, save
 
 if TYPE_CHECKING:
     from assistant.bench.turns import MeasuredTurn
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--turn-end", choices=["semantic", "server"], default="semantic",
                         help="how the end of a turn is found (semantic, as the page does)")  # fmt: skip
     parser.add_argument("--beside", type=int, default=0, metavar="N", help="number of concurrent talks (0)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=JSON_HELP)
     add_model_arguments(parser)
 
 

@@ -94,7 +94,7 @@ def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int, flag: str = "--port") -> socket.socket:
     """Opened before the models load, so that a port in use is reported at once, and after the settings were checked: a
     wrong setting is wrong whatever else runs. Raises AssistantError."""
     try:
@@ -108,7 +108,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
         sock.listen(64)
     except OSError as error:
         sock.close()
-        raise AssistantError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
+        raise AssistantError(f"cannot listen on {host}:{port} ({error.strerror}); choose another {flag}") from error
     return sock
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import WAV_HELP, add_model_arguments, check_writable, model_flags, save
+from assistant.commands._front import SAY_HELP, WAV_HELP, add_model_arguments, check_writable, model_flags, save
 
 if TYPE_CHECKING:
     from assistant.app.config import Config
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listen = actions.add_parser("try", usage="assistant voice try NAME --out WAV [OPTIONS]", help="hear a voice",
                                 description="Speak a sentence with a voice, into a file.")  # fmt: skip
     listen.add_argument("name", metavar="NAME", help="the voice to hear")
-    listen.add_argument("--say", default=SENTENCE, metavar="TEXT", help="the sentence to speak")
+    listen.add_argument("--say", default=SENTENCE, metavar="TEXT", help=SAY_HELP)
     listen.add_argument("--out", type=Path, required=True, metavar="WAV", help=WAV_HELP)
     for action in (ls, add, rm, listen):
         add_model_arguments(action)

@@ -15,5 +15,6 @@ listen        /v1/audio/transcriptions
 talk_routes   /v1/talks: earlier talks, listed, named, deleted
 model_routes  /v1/models: what answers, what could, fetched and switched
 voice_routes  /v1/audio/voices: listed, added, removed
+wyoming/      speech for Home Assistant, over a protocol of its own
 app           routes, errors, middlewares
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +38,6 @@ def write_llm(folder: Path, seed: int = 1) -> Path:
     params = init_params(config, torch.Generator().manual_seed(seed), deviation=0.3)
     save_checkpoint(folder, config, params)
     (folder / "generation_config.json").write_text('{"eos_token_id": [131]}')
-    return folder
-
-
-def write_mixture_llm(folder: Path, seed: int = 1) -> Path:
-    """The same with five experts, of which two are asked."""
-    write_llm(folder, seed)
-    config = replace(
-        LLMConfig.read(folder), num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, intermediate_size=40
-    )
-    save_checkpoint(folder, config, init_params(config, torch.Generator().manual_seed(seed), deviation=0.3))
     return folder
 
 

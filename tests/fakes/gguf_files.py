@@ -1,14 +1,10 @@
 """Random plain decoders as GGUF files, in the layout that llama.cpp's converter writes."""
 
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
-import pytest
-import torch
 from gguf import GGMLQuantizationType as Type
-from torch import Tensor
 
 from tests.fakes.llama_server import add_tokenizer
 
@@ -61,34 +57,19 @@ def write_decoder(
     writer.close()
 
 
-def random_matrix(random: np.random.Generator, shape: tuple[int, ...], kind: Type) -> np.ndarray:
-    """As stored; a stack of them has three axes. Values are some 0.08 wide, as the package writes them, or of random
-    bits with scales that fit."""
+def random_matrix(random: np.random.Generator, shape: tuple[int, int], kind: Type) -> np.ndarray:
+    """As stored. Values are some 0.08 wide, as the package writes them, or of random bits with scales that fit."""
     if kind.name not in PLACES:
         return gguf.quantize(random.normal(0, 0.08, shape).astype(np.float32), kind)
     values, nbytes = gguf.GGML_QUANT_SIZES[kind]
-    made = random.integers(0, 256, (*shape[:-1], shape[-1] // values, nbytes), dtype=np.uint8)
+    made = random.integers(0, 256, (shape[0], shape[1] // values, nbytes), dtype=np.uint8)
     scales = {"Q4_K": (3e-4, 2.25e-3), "Q5_K": (1.5e-4, 2.3e-3), "Q6_K": (4e-5,)}[kind.name]  # around zero
     for at, scale in zip(PLACES[kind.name], scales, strict=True):
-        made[..., at : at + 2] = np.full((*made.shape[:-1], 1), scale, np.float16).view(np.uint8)
-    return made.reshape(*shape[:-1], -1)
+        made[..., at : at + 2] = np.full((*made.shape[:2], 1), scale, np.float16).view(np.uint8)
+    return made.reshape(shape[0], -1)
 
 
 SMALL = np.ones((4, 4), np.float32)
-TILED = ("in_proj_qkv", "conv1d", "in_proj_z", "in_proj_a", "in_proj_b", "dt_bias", "A_log", "out_proj")
-"""Tensors whose value heads lie in another order in a file."""
-
-
-def far(actual: Tensor, expected: Tensor) -> float:
-    return float((actual - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt())
-
-
-def in_transformers(path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """By its own reader, which asks whether accelerate is installed and then uses nothing of it."""
-    from transformers import AutoModelForCausalLM
-
-    monkeypatch.setattr("transformers.modeling_utils.is_accelerate_available", lambda *_: True)
-    return AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
 
 
 def rewritten(

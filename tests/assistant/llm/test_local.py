@@ -5,7 +5,6 @@ import random
 import re
 import threading
 from contextlib import aclosing
-from itertools import product
 
 import pytest
 import torch
@@ -25,7 +24,7 @@ from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine.sequence import FoldedSequence
-from tests.fakes.engines import language, write_llm, write_mixture_llm, write_plain_llm
+from tests.fakes.engines import language, write_llm, write_plain_llm
 
 SYSTEM = "You are Ada. " * 6
 
@@ -43,11 +42,6 @@ def engine(checkpoint):
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     return HybridLLM.load(write_plain_llm(tmp_path_factory.mktemp("plain")), ExecContext("cpu"), max_positions=500)
-
-
-@pytest.fixture(scope="module")
-def mixture(tmp_path_factory):
-    return HybridLLM.load(write_mixture_llm(tmp_path_factory.mktemp("mixture")), ExecContext("cpu"), max_positions=500)
 
 
 class LLMBench:
@@ -797,13 +791,10 @@ async def guessed(bench, talk, asked, steps, monkeypatch, **sampling):
     return reading
 
 
-@pytest.mark.parametrize(
-    ("kind", "turns", "other", "sampling"),
-    [
-        *product(("engine", "plain"), (0, 1, 2), (False, True), ({}, SAMPLED)),
-        ("mixture", 1, False, {}), ("mixture", 2, True, SAMPLED),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "another-talk-between"])
+@pytest.mark.parametrize("turns", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["engine", "plain"])
 def test_a_dropped_guess_never_was(request, monkeypatch, kind, turns, sampling, other):
     """Law L8, after every step that a guess can make; the talk goes on with the same words and the same state."""
 

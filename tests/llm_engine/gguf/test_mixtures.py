@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from llm_engine.gguf.container import GgufFile, open_gguf
 from llm_engine.gguf.undone import PublishedTensor
 from llm_engine.model import forward_whole, init_params
 from llm_engine.weights import load_weights, save_checkpoint
-from tests.fakes.gguf_files import SMALL, TILED, far, in_transformers, random_matrix, rewritten
+from tests.fakes.gguf_files import SMALL, rewritten
 from tests.fakes.llama_cpp import LlamaCpp
 
 pytestmark = pytest.mark.slow
@@ -65,18 +64,11 @@ def test_a_stack_of_gates_over_ups_is_the_same_model(written: tuple[Path, Tensor
 
 def test_ollamas_layout_is_the_same_model(written: tuple[Path, Tensor], tmp_path: Path) -> None:
     path, expected = written
-    rewritten(path, tmp_path / "ollama", *ollamas(3, 2))
+    counts = {"qwen35moe.attention.head_count_kv": [0, 0, 0, 2], "qwen35moe.rope.dimension_sections": [2, 1, 1]}
+    bare = {f"blk.{i}.ssm_dt.bias": f"blk.{i}.ssm_dt" for i in range(4)}
+    beside = dict.fromkeys(["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"], SMALL)
+    rewritten(path, tmp_path / "ollama", counts | {"qwen35moe.ssm.v_head_reordered": True}, bare, beside)
     assert float((ours(tmp_path / "ollama") - expected).abs().max()) < 1e-3
-
-
-def ollamas(linear: int, heads: int) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """Metadata, names and further tensors of Ollama's own conversion; so many linear layers stand before a full one."""
-    counts = {
-        "qwen35moe.attention.head_count_kv": [0] * linear + [heads], "qwen35moe.rope.dimension_sections": [2, 1, 1],
-        "qwen35moe.ssm.v_head_reordered": True,
-    }  # fmt: skip
-    bare = {f"blk.{i}.ssm_dt.bias": f"blk.{i}.ssm_dt" for i in range(linear)}
-    return counts, bare, dict.fromkeys(["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"], SMALL)
 
 
 def test_each_expert_keeps_its_own_four_bits(tmp_path: Path) -> None:
@@ -123,7 +115,7 @@ CHANGES = {
         name: replace(value, start=value.start + 1) if "experts.0.down" in name else value
         for name, value in held.items()
     },
-    **{f"{name} as it lies": forgotten(name) for name in TILED},
+    **{f"{name} as it lies": forgotten(name) for name in ("in_proj_qkv", "in_proj_z", "A_log", "out_proj")},
 }
 
 
@@ -139,45 +131,28 @@ def test_a_wrong_order_shows(written: tuple[Path, Tensor], monkeypatch: pytest.M
     assert float((ours(path) - expected).abs().max()) > 0.02
 
 
-KINDS = ("F32", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_logits_are_those_of_both_other_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """llama.cpp rounds activations as it rounds weights: to bfloat16, or to eight bits. Then a row may ask another
-    expert, so a few rows may be far off; the median row is not. transformers cannot read two of the types."""
-    path = write_mixture(tmp_path, kind)
-    peer = LlamaCpp(path)
-    expected, actual = peer.logits(IDS), ours(path)
-    peer.close()
-    error = (actual - expected).pow(2).mean(-1).sqrt() / expected.pow(2).mean().sqrt()
-    print(f"{kind}: relative rms error of a row: median {float(error.median()):.2g}, largest {float(error.max()):.2g}")
-    assert float(error.median()) < {"F32": 1e-3, "BF16": 0.05}.get(kind, 0.15)
-    assert kind != "F32" or float(error.max()) < 1e-3
-    if kind not in ("Q5_0", "Q5_1"):
-        with torch.no_grad():
-            assert far(actual, in_transformers(path, monkeypatch)(torch.tensor([IDS])).logits[0]) < 1e-4
-    rewritten(path, tmp_path / "ollama", *ollamas(1, 2))
-    assert torch.equal(ours(tmp_path / "ollama"), actual)
-
-
-def write_mixture(folder: Path, kind: str) -> Path:
-    """In llama.cpp's layout, heads and experts as wide as a block of a K type or half of it. Values of types that
-    cannot be written are random."""
+@pytest.mark.parametrize(("kind", "most"), [("F32", 1e-3), ("BF16", 0.05), ("Q8_0", 0.15), ("Q4_0", 0.15)])
+def test_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: float) -> None:
+    """It rounds activations as it rounds weights: to bfloat16, or to eight bits. Then a row may ask another expert,
+    so a few rows may be far off; the median row is not."""
     config = LLMConfig(
-        vocab_size=512, hidden_size=256, intermediate_size=256, layer_types=(LINEAR, FULL), num_attention_heads=4,
-        num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=128,
-        linear_value_head_dim=128, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=256,
-        tie_word_embeddings=False,
+        vocab_size=512, hidden_size=256, intermediate_size=128, layer_types=(LINEAR, LINEAR, LINEAR, FULL),
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=128, linear_value_head_dim=128, num_experts=16, num_experts_per_tok=4,
+        moe_intermediate_size=64, tie_word_embeddings=False,
     )  # fmt: skip
     generator = torch.Generator().manual_seed(1)
     params = init_params(config, generator, 0.06)
     for name, value in params.items():
         if value.dim() == 1 and not name.endswith("A_log"):
             value.add_(torch.randn(value.shape, generator=generator) * 0.2)
-    save_checkpoint(folder, config, params, torch.float32 if kind == "F32" else torch.bfloat16)
-    path, random = folder / "file" / "mixture.gguf", np.random.default_rng(len(kind))
-    path.parent.mkdir()
-    encode = (lambda value, held: random_matrix(random, tuple(value.shape), held)) if kind.endswith("_K") else None
-    write_gguf(folder, path, "BF16" if kind == "F32" else kind, encode)
-    return path
+    save_checkpoint(tmp_path, config, params, torch.float32 if kind == "F32" else torch.bfloat16)
+    path = tmp_path / "mixture.gguf"
+    write_gguf(tmp_path, path, "BF16" if kind == "F32" else kind)
+    peer = LlamaCpp(path)
+    expected = peer.logits(IDS)
+    peer.close()
+    error = (ours(path) - expected).pow(2).mean(-1).sqrt() / expected.pow(2).mean().sqrt()
+    print(f"{kind}: relative rms error of a row: median {float(error.median()):.2g}, largest {float(error.max()):.2g}")
+    assert float(error.median()) < most
+    assert kind != "F32" or float(error.max()) < most

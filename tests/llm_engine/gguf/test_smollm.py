@@ -115,8 +115,6 @@ def test_it_is_nearer_to_the_dequantised_weights_than_llama_cpp(
     theirs = torch.stack([peer.logits(ids) for ids in passages.tolist()])
     peer.close()
     assert error(ours, reference) <= error(theirs, reference)
-    default = forced(engine("bfloat16"), passages[:3])  # the form of so small a file unless another is asked for
-    assert error(default, reference[:3]) <= error(theirs[:3], reference[:3])
     assert float((ours - reference).abs().max()) < 1e-2
     best = reference.topk(2).values
     differs = ours.argmax(-1) != reference.argmax(-1)
