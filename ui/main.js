@@ -49,6 +49,7 @@ function dispatch(event) {
   }
   if (event.type === "page.link" && event.link === "lost" && !state.everOpen) askForToken(asker);
   if (state.conversationId) sessionStorage.setItem(KEPT_CONVERSATION, state.conversationId);
+  bell.follow(state.rang); // not when it is drawn: a hidden page is not
   if (due) return;
   due = true;
   // A hidden page gets no animation frames, but its talk goes on and its live region must too.
@@ -220,7 +221,6 @@ function render() {
   drawState(state);
   drawWho(state);
   drawRunning(state, performance.now());
-  bell.follow(state.rang);
   awake.follow(!document.hidden && (state.microphone.status === "on" || state.playing !== null));
   document.title = title(state.household, state.rang, name, performance.now());
   model.render(state);

@@ -107,7 +107,7 @@ def test_a_ring_is_a_notification_while_the_page_is_hidden(page: Page) -> None:
     page.get_by_role("button", name="Notify me").click()
     expect(page.locator("#notify")).to_have_count(0)
     page.evaluate("window.away = true")
-    page.wait_for_function("signs.length > 0", timeout=SLOW)
+    expect(page).to_have_title("⏰ 20 seconds", timeout=SLOW)
     assert page.evaluate("signs") == ["⏰ 20 seconds"]
     page.evaluate("window.away = false")
     page.locator(".rang button").click()
