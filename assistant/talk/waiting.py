@@ -16,7 +16,7 @@ import numpy as np
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import NameSpotter, SpeechBlock, WakeWords
 from assistant.talk.scribe import Scribe
-from assistant.text.called import CalledName, called_name
+from assistant.text.called import CalledName, called_name, sounds_like
 
 RING_SAMPLES = 3 * HEARING_RATE
 BEGINS, GOES_ON = 0.5, 0.35
@@ -32,6 +32,8 @@ READ_AT = (22, 38, 54)
 noise the ears need more."""
 PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
+PHRASE_BLOCKS = 44
+"""1.4 s hold a wake word."""
 SPOTTED_BLOCKS = 3
 """A detector finds a wake word a little behind its end; so much of the sound before that is the request's."""
 
@@ -81,9 +83,14 @@ class Waiting:
         spotted = self._spotted(block)
         self._follow(block)
         call = self._looked(names, now=spotted is not None)
-        if call is not None or spotted is None:
+        if call is not None or spotted is None or not self._confirmed(spotted):
             return call
         return self._called(spotted, SPOTTED_BLOCKS, leads=False)
+
+    def _confirmed(self, phrase: str) -> bool:
+        """Whether the ears hear the wake word too. A detector alone took "when the turn is" for "hey Jarvis"."""
+        sound = np.concatenate([one.sound for one in list(self._ring)[-PHRASE_BLOCKS:]])
+        return sounds_like(self._scribe.glance(sound, (phrase,)), phrase)
 
     def _spotted(self, block: SpeechBlock) -> str | None:
         if self._spotter is None and self._words is not None:

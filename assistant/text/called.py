@@ -58,6 +58,14 @@ def without_name(text: str, name: str) -> str:
     return _behind(text, words[last].end()) if _edits(said, wanted) <= FAR * len(wanted) else text
 
 
+def sounds_like(text: str, phrase: str) -> bool:
+    """Whether the text has words somewhere that may have been this phrase."""
+    words = [_sound(word[0]) for word in _WORD.finditer(text)]
+    wanted = _sound("".join(phrase.split()))
+    spans = (words[at : at + count] for at in range(len(words)) for count in range(1, len(phrase.split()) + 2))
+    return any(_edits("".join(span), wanted) <= FAR * len(wanted) for span in spans)
+
+
 def _behind(text: str, end: int) -> str:
     rest = text[end:].lstrip(" ,.;:!?…–-")
     return rest[:1].upper() + rest[1:] if text[:1].isupper() else rest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assistant.text.called import called_name, without_name
+from assistant.text.called import called_name, sounds_like, without_name
 
 NAMES = ("Ada", "Ben", "Okay Nabu", "Hey Jarvis")
 
@@ -33,6 +33,12 @@ def test_a_name_that_begins_a_sentence(text: str, name: str, rest: str) -> None:
 )
 def test_anything_else_calls_nobody(text: str) -> None:
     assert called_name(text, NAMES) is None
+
+
+@pytest.mark.parametrize("text", ["Hey Jarvis.", "and hey, jarvis", "Hay Jervis what", "A jarvus"])
+def test_what_may_have_been_a_wake_word(text: str) -> None:
+    assert sounds_like(text, "Hey Jarvis")
+    assert not sounds_like("or nearly, when the turn is", "Hey Jarvis") and not sounds_like("", "Hey Jarvis")
 
 
 def test_a_pass_that_spells_the_name_oddly_does_not_show_it() -> None:
