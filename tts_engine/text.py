@@ -68,6 +68,12 @@ def say(plain: str) -> str:
     return signs.tidy("".join(part if i % 2 else _said(part) for i, part in enumerate(parts)))
 
 
+def say_as_written(plain: str) -> str:
+    """Text of another language without markup: nothing in it is read by rules of English."""
+    parts = CONTROL.split(strip_structure(unicodedata.normalize("NFC", plain)))
+    return signs.tidy("".join(parts))
+
+
 def _said(text: str) -> str:
     for pattern, said in _RULES:
         text = pattern.sub(said, text)

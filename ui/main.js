@@ -134,7 +134,7 @@ const useVoice = (/** @type {string} */ name) => {
   if (owner === null) talk.voice(name);
   else talk.persona(owner);
 };
-const drawWho = who({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices() });
+const drawWho = who({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices(), onLanguage: (code) => talk.language(code) });
 /** Loaded when it is asked for: most who open the page never do. */
 const loadVoices = async () => {
   const [{ voiceDialog }, { Voices }] = await Promise.all([import("./view/voices.js"), import("./voices.js")]);

@@ -60,6 +60,7 @@ export const EMPTY = Object.freeze({
   lastUserId: /** @type {string|null} */ (null),
   memory: /** @type {Memory[]} */ ([]),
   personas: /** @type {{current: string, personas: any[], voices: string[]}|null} */ (null),
+  language: /** @type {string|null} the code of the language that was chosen for the talk */ (null),
   switchMs: /** @type {{name: string, ms: number}|null} */ (null),
   capsules: /** @type {{capsules: any[], tiers: Record<string, any>, at: number}|null} */ (null),
   machine: /** @type {Record<string, any>|null} what /healthz says */ (null),
@@ -347,6 +348,10 @@ const ON = {
     session: { ...withVoice(state.session, event.voice), assistant: { ...state.session?.assistant, persona: event.name } },
     personas: state.personas && { ...state.personas, current: event.name },
   }),
+  "assistant.language": (state, { language, limits }) => {
+    const told = { ...state, language };
+    return limits.length > 0 ? notice(told, limits.join(" "), "language") : { ...told, notices: told.notices.filter((one) => one.code !== "language") };
+  },
   "assistant.personas": (state, event) => ({
     ...state, personas: { current: event.current, personas: event.personas, voices: event.voices },
   }),

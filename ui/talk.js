@@ -31,6 +31,7 @@ export class Talk {
     this._state = state;
     this._view = view;
     this._glanced = -Infinity;
+    this._language = /** @type {string|null} chosen here */ (null);
     this._onMark = onMark;
     this._onKept = onKept;
     this.clock = new ServerClock();
@@ -217,6 +218,12 @@ export class Talk {
     this._quietly(() => this.wire.send({ type: "session.update", session: { type: "realtime", audio: { output: { voice } } } }));
   }
 
+  /** The language of this talk. @param {string} code */
+  language(code) {
+    this._language = code;
+    this._quietly(() => this._configure());
+  }
+
   // ----------------------------------------------------------------------------------------------- wire
 
   /** @param {string} extension */
@@ -232,7 +239,7 @@ export class Talk {
 
   _configure() {
     const detection = this._state().microphone.mode === "push" ? null : OPEN_MIC;
-    this.wire.send({ type: "session.update", session: { type: "realtime", output_modalities: [this.speaker.able ? "audio" : "text"], audio: { input: { turn_detection: detection, transcription: { model: "local" } } } } });
+    this.wire.send({ type: "session.update", session: { type: "realtime", output_modalities: [this.speaker.able ? "audio" : "text"], audio: { input: { turn_detection: detection, transcription: { model: "local", ...(this._language ? { language: this._language } : {}) } } } } });
   }
 
   /** @param {"connecting"|"open"|"lost"|"full"|"moved"} link @param {number|null} retryAt */

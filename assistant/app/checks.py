@@ -8,6 +8,7 @@ from assistant.app.config import Config
 from assistant.app.ears import check_ears
 from assistant.app.places import check_models
 from assistant.base.errors import SettingError
+from assistant.base.tongues import is_code
 from assistant.personas import Persona, load_personas
 
 
@@ -16,6 +17,8 @@ def check_settings(config: Config) -> dict[str, Persona]:
     check_models(config)
     check_ears(config)
     personas = load_personas(config.home / "personas")
+    if config.language and not is_code(config.language):
+        raise SettingError(f"{config.origin('language')}: {config.language!r} is not the code of a language, as de is")
     if config.persona not in personas:
         raise SettingError(
             f"{config.origin('persona')}: there is no persona {config.persona!r}; choose from {', '.join(personas)}, "

@@ -113,6 +113,8 @@ class Config:
     without: tuple[str, ...] = ()
     """Parts that are left out: see `PARTS`."""
     persona: str = "ada"
+    language: str = ""
+    """The code of the language of every talk, such as de; empty: each persona's own."""
     voice: str = ""
     first_chunk: str = "exact"
     max_positions: int = 4096

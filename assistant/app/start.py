@@ -182,7 +182,7 @@ async def open_talks(
             lambda fact: Forgetting(talks, models, config.talks).forget(fact),
         )  # fmt: skip
         talks = Talks(
-            services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
+            services, limit=config.sessions, settings=settings_of(config),
             journals=models.deployment.journals, pictures=config.home / "pictures",
         )  # fmt: skip
         stack.callback(talks.close)
@@ -279,6 +279,11 @@ def _report_all(report: Report, *lines: Iterable[str]) -> None:
         report(line)
 
 
+def settings_of(config: Config) -> Settings:
+    """The settings of a talk whose front asks for none."""
+    return Settings(persona=config.persona, language=config.language or None, voice=config.voice or None)
+
+
 def _make_home(home: Path) -> None:
     """Raises SettingError where nothing can be kept."""
     try:
@@ -307,6 +312,8 @@ def _services(
         echo=config.uses("echo"),
         wake_words=open_wake_words(config.home / "wake"),
         servers=servers,
+        thinks=() if models.builtin is None else ("en",),
+        speaks=models.tts.languages,
         facts=memory.facts if models.builtin is None else tuple,  # the shipped model reads nothing but its notes
         forget=forget,
     )

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -44,6 +44,13 @@ class Follower(Protocol):
 
     def forget(self) -> None:
         """Forget what was learnt about the speaker."""
+
+
+@runtime_checkable
+class Multilingual(Protocol):
+    """A follower that writes better if it knows the language. None: it finds out by itself."""
+
+    def listen_in(self, language: str | None) -> None: ...
 
 
 class Paced:
@@ -102,6 +109,11 @@ class Paced:
         with self._decoding:
             self._follower.expect(tuple(terms)[:MOST_TERMS])
 
+    def listen_in(self, language: str | None) -> None:
+        with self._decoding:
+            if isinstance(self._follower, Multilingual):
+                self._follower.listen_in(language)
+
     def reset(self) -> None:
         with self._decoding:
             self._waiting.clear()
@@ -110,6 +122,7 @@ class Paced:
 
     def forget(self) -> None:
         self.reset()
+        self.listen_in(None)
         with self._decoding:
             self._follower.expect(())
             self._follower.forget()

@@ -24,6 +24,7 @@ from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
 from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.base.tongues import base_of
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 
 FILES = ("model.bin", "config.json", "tokenizer.json")
@@ -63,6 +64,8 @@ class Whisper:
         english = not model.model.is_multilingual
         self.language = "en" if english else None
         """The only language of these weights, or None."""
+        self.languages = frozenset(() if english else model.supported_languages)
+        """The codes that these weights can be told to write in."""
         self.facts = AsrFacts(name, ("en",) if english else (), True, CADENCE_MS, bias=True, word_times=True)
 
     def write(self, sound: Pcm, language: str | None, terms: str | None) -> Reading:
@@ -97,6 +100,7 @@ class WhisperFollower:
     def __init__(self, whisper: Whisper) -> None:
         self._whisper = whisper
         self._terms: str | None = None
+        self._told: str | None = None
         self.drop()
 
     @property
@@ -105,7 +109,7 @@ class WhisperFollower:
 
     def drop(self) -> None:
         self._new: list[Pcm] = []
-        self._language = self._whisper.language
+        self._language = self._told or self._whisper.language
         self._closed: list[HeardWord] = []
         self._closed_samples = 0
         self._believed = False
@@ -122,6 +126,11 @@ class WhisperFollower:
     def expect(self, terms: Sequence[str]) -> None:
         said = (" ".join(term.replace("\0", " ").split()) for term in terms)
         self._terms = ", ".join(term for term in said if term) or None
+
+    def listen_in(self, language: str | None) -> None:
+        code = "" if language is None else base_of(language)
+        self._told = code if code in self._whisper.languages else None
+        self._language = self._told or self._whisper.language
 
     def hear(self, pcm: Pcm) -> None:
         self._new.append(pcm)

@@ -11,5 +11,6 @@ pcm         formats, resampling
 picture     a still picture: its limits, its pixels
 sound       the type and the rates of sound inside
 sound_file  sound files, read by their content
+tongues     languages by their codes
 units       units of measure by the names that people say
 """

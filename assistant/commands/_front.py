@@ -19,6 +19,7 @@ from assistant.events import (
     Event,
     IdleTimeout,
     ItemTruncated,
+    LanguageTold,
     Message,
     PersonaSwitched,
     Response,
@@ -37,8 +38,8 @@ SAY_HELP = "the words to say"
 WAV_HELP = "save the sound here: 24 kHz, mono"
 DEVICES = "auto|cpu|cuda"
 MODEL_FLAGS = (
-    "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "without", "persona", "voice",
-    "first_chunk", "max_positions", "threads",
+    "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "without", "persona",
+    "language", "voice", "first_chunk", "max_positions", "threads",
 )  # fmt: skip
 NO_WAKE_WORDS = f"wake words such as “hey jarvis” need: {adding('wake')}; personas answer to their names"
 BAR = 40
@@ -71,6 +72,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tts", "PATH|URL", "another voice model: its folder, or a server that speaks")
     add_asr_argument(models)
     add("--persona", "NAME", "who answers: ada, ben, or a file in $ASSISTANT_HOME/personas")
+    add("--language", "CODE", "the language of talks, such as de; what cannot be done in it is said once")
     add("--voice", "NAME", "another voice than the persona's own (`assistant voice list`)")
     add("--device", DEVICES, "where the models run; default: on a GPU, if they are made for one")
     add("--llm-device", DEVICES, "where the language model runs, if not on --device")
@@ -158,6 +160,9 @@ class Follow:
                 self.turns[-1].samples += event.pcm.size
             case PersonaSwitched():
                 self._write(f"       now {event.name} ({event.ms:.0f} ms)")
+            case LanguageTold():
+                for sentence in event.limits:
+                    self._write(f"note   {sentence}")
             case IdleTimeout():
                 self._write("       (silence)")
             case Error():

@@ -144,6 +144,10 @@ class Transcriber(Protocol):
         likeliest first. They replace the previous ones; the first `MOST_TERMS` count. An engine without bias ignores
         them."""
 
+    def listen_in(self, language: str | None) -> None:
+        """Set the language of what is said from here on, by its code; None: find out. Ears that do not know it, or that
+        know only one, ignore it."""
+
     def reset(self) -> None:
         """Drop the utterance."""
 

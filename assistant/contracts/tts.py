@@ -80,6 +80,11 @@ class TTS(Protocol):
         ...
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """Their codes (BCP-47); empty: not known."""
+        ...
+
+    @property
     def voices(self) -> Sequence[str]: ...
 
     @property
@@ -88,9 +93,11 @@ class TTS(Protocol):
         ...
 
     def speak(
-        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[SpeechChunk, None]:
-        """Speak a piece, sound as it is made. Closing the generator stops the engine before its next row."""
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0,
+        language: str | None = None,
+    ) -> AsyncGenerator[SpeechChunk, None]:  # fmt: skip
+        """Speak a piece, sound as it is made. Closing the generator stops the engine before its next row. `language`:
+        its code, if it was chosen; numbers and dates are read by English rules only in English."""
         ...
 
     async def warm(self, voice: str | None) -> Synced:

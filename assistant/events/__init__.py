@@ -40,6 +40,7 @@ from assistant.events.extensions import (
     EXTENSIONS,
     Duck,
     FrameShown,
+    LanguageTold,
     MemoryChanged,
     Nod,
     PersonaSwitched,
@@ -128,7 +129,7 @@ Event: TypeAlias = (
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | ToolBegun | ToolAsked
-    | ToolsListed | MemoryChanged | FrameShown | TimelineReady | SightChanged
+    | ToolsListed | MemoryChanged | LanguageTold | FrameShown | TimelineReady | SightChanged
     | WakeChanged
 )  # fmt: skip
 

@@ -113,6 +113,14 @@ class MemoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class LanguageTold:
+    """Extension: the talk is in this language now, and `limits` are what cannot be done in it, in sentences."""
+
+    language: str
+    limits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolsListed:
     """The tools of an MCP server that a client asked for; `trouble`: why there are none."""
 
@@ -155,7 +163,7 @@ class WakeChanged:
 
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
-    ToolAsked, MemoryChanged, FrameShown, TimelineReady, SightChanged,
+    ToolAsked, MemoryChanged, LanguageTold, FrameShown, TimelineReady, SightChanged,
     WakeChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

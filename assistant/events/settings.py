@@ -85,6 +85,8 @@ class Settings:
     instructions: str | None = None
     """None: use the persona's own."""
     persona: str = "ada"
+    language: str | None = None
+    """The code of the talk's language; None: the persona's own."""
     voice: str | None = None
     """None: use the persona's own."""
     modality: Modality = "audio"

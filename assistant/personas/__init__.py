@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
 from assistant.base.errors import SettingError
+from assistant.base.tongues import is_code
 
 DEFAULT = "ada"
+PHRASES = ("looks", "works", "thinks", "ask", "using", "yes", "no_answer", "done", "broken", "cannot_see", "unsayable")
+"""Our own sentences, which no model writes: covers of a silence, a question before a call and its announcement (with
+{tool} and {server}), the answers that mean yes (joined by `|`), and the ends of replies that came to nothing."""
 _SAMPLING = {"temperature": (0, 2), "top_k": (0, 1_000_000), "top_p": (0, 1), "seed": (-(2**63), 2**63 - 1)}
 """Limits of the values in a persona's file, as in a chat completion."""
 
@@ -39,6 +43,10 @@ class Persona:
     tools: tuple[str, ...] | None = None
     sampling: PersonaSampling = PersonaSampling()
     description: str = ""
+    language: str | None = None
+    """The code of the language that it speaks; None: the front's, or whatever the models make of it."""
+    phrases: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Our own sentences in its words, by their names in `PHRASES`."""
 
 
 def load_personas(folder: Path | None = None) -> dict[str, Persona]:
@@ -60,7 +68,7 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{origin} is not valid TOML: {error}") from error
-    known = {"title", "description", "instructions", "voice", "tools", "sampling"}
+    known = {"title", "description", "instructions", "voice", "tools", "sampling", "language", "phrases"}
     if unknown := sorted(set(data) - known):
         raise SettingError(f"{origin} has unknown {', '.join(unknown)}; a persona may have {', '.join(sorted(known))}")
     instructions = _text(data, "instructions", origin)
@@ -77,7 +85,22 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
         None if tools is None else tuple(tools),
         _sampling(data.get("sampling", {}), origin),
         _text(data, "description", origin),
+        _language(data, origin),
+        _phrases(data.get("phrases", {}), origin),
     )
+
+
+def _language(data: Mapping[str, object], origin: str) -> str | None:
+    code = _text(data, "language", origin)
+    if code and not is_code(code):
+        raise SettingError(f"{origin}: language is {code!r}; write its code, such as de or pt-BR")
+    return code or None
+
+
+def _phrases(data: object, origin: str) -> Mapping[str, str]:
+    if not isinstance(data, dict) or not set(data) <= set(PHRASES):
+        raise SettingError(f"{origin}: [phrases] may have {', '.join(PHRASES)}, not {data!r}")
+    return {name: _text(data, name, origin) for name in data}
 
 
 def _text(data: Mapping[str, object], key: str, origin: str) -> str:

@@ -21,7 +21,7 @@ from assistant.realtime.settings import Facts, read_max_tokens, read_modality, r
 
 EXTENSION_NAMES = (
     "heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock", "tools",
-    "pictures", "answers", "memory", "wake",
+    "pictures", "answers", "memory", "wake", "language",
 )  # fmt: skip
 MAX_MS = 1_000_000_000
 MAX_METADATA = 16
@@ -343,6 +343,11 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         "wake",
         "assistant.wake",
         lambda e: {"state": e.state} | ({"called": e.called} if e.called else {}),
+    ),
+    talk.LanguageTold: (
+        "language",
+        "assistant.language",
+        lambda e: {"language": e.language or None, "limits": list(e.limits)},
     ),
     talk.PersonaSwitched: (
         "personas",

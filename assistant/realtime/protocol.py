@@ -81,6 +81,7 @@ class WireSession:
     wake_at_start  the server was started for being called by name: its page begins so
     born_ms        by the server's clock
     born_unix      seconds since 1970
+    languages      that ears, model and voice know; None: any may do
     """
 
     session_id: str
@@ -90,6 +91,7 @@ class WireSession:
     wake_at_start: bool = False
     born_ms: float = 0.0
     born_unix: int = 0
+    languages: tuple[str, ...] | None = None
 
 
 class Protocol:
@@ -152,11 +154,11 @@ class Protocol:
         expires = self._session_facts.born_unix + SESSION_SECONDS
         session = {"id": self._id, "expires_at": expires} | self._config.json(self._facts)
         if self.extensions:
-            facts, settings = self._session_facts, self._config.settings
+            facts, settings, born = self._session_facts, self._config.settings, self._session_facts.born_ms
             session["assistant"] = {
                 "extensions": sorted(self.extensions), "conversation_id": self._conversation_id,
                 "persona": settings.persona, "capsules": facts.capsules, "sees": facts.sees, "wake": settings.wake,
-                "wake_at_start": facts.wake_at_start, "server_ms": round(facts.born_ms, 3),
+                "wake_at_start": facts.wake_at_start, "languages": facts.languages, "server_ms": round(born, 3),
             }  # fmt: skip
         return self._event(kind, {"session": session})
 

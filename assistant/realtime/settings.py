@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from assistant.base.errors import PeerError
+from assistant.base.tongues import is_code
 from assistant.events import NamedServer, SemanticVad, ServerAsk, ServerVad, Settings, ToolSpec, TurnDetection
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.mcp import read_server, server_json
@@ -190,7 +191,12 @@ def _merge_input(config: SessionConfig, audio: Fields | None) -> SessionConfig:
     if audio.obj("format") is not None:
         config = replace(config, input_format=read_format(audio.need_obj("format")))
     if audio.has("transcription"):
-        config = replace(config, transcription=_read_transcription(audio.obj("transcription")))
+        given = audio.obj("transcription")
+        config = replace(config, transcription=_read_transcription(given))
+        if given is not None and given.has("language"):
+            code = given.text("language") or ""
+            language = code if is_code(code) else None  # some clients write "auto"
+            config = replace(config, settings=replace(config.settings, language=language))
     if audio.has("noise_reduction"):
         reduction = audio.obj("noise_reduction")
         kind = reduction.choice("type", ("near_field", "far_field")) if reduction else None

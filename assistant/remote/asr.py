@@ -22,6 +22,7 @@ import numpy as np
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import to_pcm16
 from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.base.tongues import base_of
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 from assistant.remote.server import CONNECT_SECONDS, Address, ServerRefused, told_by, why_of
 
@@ -67,10 +68,13 @@ class TranscriptionServer:
         if not self.quick:
             self.transcribe(silence)
 
-    def transcribe(self, sound: Pcm, whole: bool = True, patience_s: float = ANSWER_SECONDS) -> str:
+    def transcribe(
+        self, sound: Pcm, whole: bool = True, patience_s: float = ANSWER_SECONDS, language: str | None = None
+    ) -> str:
         """16 kHz → the text as the server writes it. With `whole` False, the answer is not worth a long wait."""
         model = self._model_name()
-        kind, body = _form({"model": model, "response_format": "json"}, _wav(sound))
+        fields = {"model": model, "response_format": "json"} | ({"language": base_of(language)} if language else {})
+        kind, body = _form(fields, _wav(sound))
         began, self.took_s = self._clock(), inf
         try:
             answer = self._ask("POST", "/audio/transcriptions", patience_s if whole else self._quick_s, body, kind)
@@ -131,6 +135,7 @@ class RemoteFollower:
 
     def __init__(self, server: TranscriptionServer) -> None:
         self._server = server
+        self._language: str | None = None
         self.drop()
 
     @property
@@ -148,6 +153,9 @@ class RemoteFollower:
     def expect(self, terms: Sequence[str]) -> None:
         """Does nothing: not every server takes a prompt, and none reports whether it does."""
 
+    def listen_in(self, language: str | None) -> None:
+        self._language = language
+
     def hear(self, pcm: Pcm) -> None:
         self._sound.append(pcm)
         self._samples += pcm.size
@@ -162,7 +170,8 @@ class RemoteFollower:
         return Partial("", self._text)
 
     def _send_sound(self, whole: bool) -> None:
-        self._text = " ".join(self._server.transcribe(np.concatenate(self._sound), whole).split())
+        sound = np.concatenate(self._sound)
+        self._text = " ".join(self._server.transcribe(sound, whole, language=self._language).split())
         self._sent = self._samples
 
     def end(self) -> Transcript:

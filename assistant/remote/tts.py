@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import from_pcm16
+from assistant.base.tongues import is_english, name_of
 from assistant.contracts import SpeechChunk, Synced
 from assistant.remote.server import Address, Server
 
@@ -19,6 +20,7 @@ class RemoteTTS:
 
     paces = True
     state = None
+    languages: tuple[str, ...] = ()
 
     def __init__(self, address: Address, voices: Sequence[str] = ()) -> None:
         self._server = Server(address)
@@ -36,9 +38,10 @@ class RemoteTTS:
         await self._server.close()
 
     async def speak(
-        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[SpeechChunk, None]:
-        body = {
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0,
+        language: str | None = None,
+    ) -> AsyncGenerator[SpeechChunk, None]:  # fmt: skip
+        body: dict[str, object] = {
             "model": await self._server.model_name(),
             "input": text,
             "voice": voice or (self._voices[0] if self._voices else "default"),
@@ -46,6 +49,8 @@ class RemoteTTS:
             "stream_format": "audio",
             "speed": speed,
         }
+        if not is_english(language) and language is not None:
+            body["language"] = name_of(language)  # as servers name it that take one; others go by the text
         odd = b""
         async with self._server.request("POST", "/audio/speech", body) as answer:
             if answer.content_type.startswith(NO_PCM):

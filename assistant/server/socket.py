@@ -230,8 +230,10 @@ async def _serve(
         await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"all places are taken")
         return
     llm, born_ms = context.talks.engines.llm, context.clock.now() * 1000
-    kept = llm.state is not None
-    wire = WireSession(session.id, session.talk, kept, llm.sees, context.wake, born_ms, int(time.time()))
+    wire = WireSession(
+        session.id, session.talk, llm.state is not None, llm.sees, context.wake, born_ms, int(time.time()),
+        session.abilities.possible,
+    )  # fmt: skip
     protocol = Protocol(wire, context.facts, config, extensions)
     await Connection(ws, request.transport, session, protocol, context).serve(protocol.opening(session.items, problems))
 

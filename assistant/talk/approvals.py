@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assistant.base.errors import PeerError
@@ -56,9 +57,14 @@ class Approvals:
             self.waiting = self.answer = None
 
 
-def agrees(text: str, known: TalkWords | None) -> bool:
-    """Whether somebody who was asked says only yes."""
-    return known is not None and " ".join(_MARKS.sub(" ", text.lower()).split()) in known.agreeing
+def agrees(text: str, known: TalkWords | None, own: Iterable[str] = ()) -> bool:
+    """Whether somebody who was asked says only yes. `own`: the persona's words for it."""
+    said = _bare(text)
+    return said != "" and (said in (known.agreeing if known is not None else ()) or said in map(_bare, own))
+
+
+def _bare(text: str) -> str:
+    return " ".join(_MARKS.sub(" ", text.lower()).split())
 
 
 def question(server: str, name: str, arguments: str) -> str:

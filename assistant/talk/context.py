@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids, random_ids
+from assistant.base.tongues import Abilities, is_english
 from assistant.contracts import ASR, LLM, TTS, Stateful, WakeWords
 from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
@@ -92,6 +93,9 @@ class Services:
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
     """Makes a talk's own tools: they change the store of the home and record for an undo what this talk changed."""
     servers: ToolServers | None = None
+    thinks: tuple[str, ...] = ()
+    """The languages of the model (BCP-47); empty: not known, and so are the voice's."""
+    speaks: tuple[str, ...] = ()
     facts: Callable[[], tuple[str, ...]] = tuple
     """The sentences that are remembered of the user; talks begin with them."""
     forget: Callable[[str], Awaitable[None]] | None = None
@@ -107,6 +111,10 @@ class Services:
     """Words that call a talk besides the names of its personas; None: there are none."""
     echo: bool = False
     """Whether our own voice is removed from the microphone's sound."""
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(self.asr.facts.languages, self.thinks, self.speaks)
 
     @property
     def llm(self) -> LLM:
@@ -161,9 +169,25 @@ class TalkContext:
             self.playing.told(event, self.settings, self.now())
 
     @property
+    def language(self) -> str | None:
+        """The code of the language that the front or the persona chose; None: neither did."""
+        return self.view.language(self.settings)
+
+    @property
     def known_words(self) -> TalkWords | None:
-        """The words that steer the talk, in the ears' language, if there is a list of them."""
-        return talk_words(self.services.asr.facts.languages)
+        """The words that steer the talk, in its language or the ears' own, if there is a list of them."""
+        chosen = self.language
+        return talk_words(self.services.asr.facts.languages if chosen is None else (chosen,))
+
+    def phrase(self, name: str, english: str, **names: str) -> str:
+        """A sentence of our own: the persona's, ours in English, or "" in another language. `names` fill the persona's
+        in."""
+        found = self.view.persona(self.settings).phrases.get(name)
+        if found is None:
+            return english if is_english(self.language) else ""
+        for key, value in names.items():
+            found = found.replace(f"{{{key}}}", value)
+        return found
 
     def now(self) -> float:
         return self.services.clock.now()

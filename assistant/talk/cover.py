@@ -16,7 +16,7 @@ from assistant.talk.reply import Reply
 COVER_AFTER_S = 1.2
 LOOK_S = 0.3
 PHRASES: dict[Waiting, str] = {"looks": "Let me look.", "works": "One moment.", "thinks": "Let me think."}
-"""English; only talks whose ears hear English alone are covered."""
+"""English; only talks in a language that is certain are covered, others than English in the persona's words."""
 
 
 class SignOfLife:
@@ -30,7 +30,8 @@ class SignOfLife:
         """Begin with a reply. `reply` returns it, or the one that was made in private, once that is released."""
         self.stop()
         order = reply().order
-        if order.paced and order.response.modality == "audio" and self._context.known_words is not None:
+        certain = self._context.known_words is not None or self._context.language is not None
+        if order.paced and order.response.modality == "audio" and certain:
             self._watching = self._context.group.create_task(self._watch(reply))
 
     def stop(self) -> None:

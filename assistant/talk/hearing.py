@@ -77,7 +77,7 @@ class Hearing:
         services = context.services
         self._threads = SessionThreads(services.offload)
         self._detector = services.asr.detector()
-        self._scribe = Scribe(services.asr, self._threads)
+        self._scribe = Scribe(services.asr, self._threads, lambda: context.language)
         waiting = Waiting(self._scribe, services.wake_words)
         self._ear = Ear(self._detector, self._scribe, partial(services.ids, "item"), waiting)
         self._sign = WakeSign(context)

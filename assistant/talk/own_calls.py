@@ -24,7 +24,7 @@ from assistant.events import (
     ToolBegun,
     ToolUsed,
 )
-from assistant.talk.approvals import DECLINED, NOT_YET, AskedCall, agrees, announcement, question
+from assistant.talk.approvals import DECLINED, NOT_YET, AskedCall, agrees, announcement, question, spoken
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
@@ -104,7 +104,8 @@ class OwnCalls:
         lines = order.prompt(self._outlet.answered).lines
         last = lines[-1].text if lines and lines[-1].role == "user" else ""
         tool = order.own_tools.get(asked.name)
-        answer = agrees(last, self._context.known_words) if approvals.answer is None else approvals.answer
+        known, own = self._context.known_words, self._context.phrase("yes", "").split("|")
+        answer = agrees(last, known, own) if approvals.answer is None else approvals.answer
         if not answer or tool is None:
             return asked
         await self._outlet.certain()
@@ -132,7 +133,10 @@ class OwnCalls:
         if tool.label:
             await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
         await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
-        await self._announce(tool.asking or question(tool.label or tool.server, call.name, call.arguments))
+        server = tool.label or tool.server
+        asked = tool.asking or question(server, call.name, call.arguments)
+        name = "ask" if server else ""  # a tool of our own has a question of its own, in English
+        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(call.name)))
         self.asks = True
         return result
 
@@ -146,7 +150,8 @@ class OwnCalls:
         if tool.server and not tool.reads:
             await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
             if approval_id is None and not tool.label and self._order.response.modality == "audio":
-                await self._announce(announcement(tool.server, call.name))
+                told = announcement(tool.server, call.name)
+                await self._announce(self._context.phrase("using", told, server=tool.server, tool=spoken(call.name)))
         self.runs = tool
         result = await self._waited(call, reply_id)
         self.runs = None
@@ -172,6 +177,9 @@ class OwnCalls:
         return running.result()
 
     async def _announce(self, words: str) -> None:
+        """Nothing is said in a language that we have no words for; the front shows it anyway."""
+        if not words:
+            return
         await self._out.send(TextOut(words, None))
         await self._out.send(EndOfMessage())
 

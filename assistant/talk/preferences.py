@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.base.errors import EngineFailed, PeerError, ToolError
-from assistant.events import Error, PersonaSwitched, ServerAsk, Settings, SettingsUpdated, ToolsListed
+from assistant.events import Error, LanguageTold, PersonaSwitched, ServerAsk, Settings, SettingsUpdated, ToolsListed
 from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
 from assistant.talk.view import as_asked
@@ -16,6 +16,8 @@ class Preferences:
 
     def __init__(self, context: TalkContext, state_sync: StateSync) -> None:
         self._context, self._state_sync = context, state_sync
+        self._language: str | None = None
+        """The one that the front was told of."""
 
     async def update(self, settings: Settings) -> None:
         """Raises PeerError for a persona or a tool choice that does not exist."""
@@ -25,6 +27,7 @@ class Preferences:
             settings = replace(settings, speed=1.0)  # the front gets the settings that hold, not those it wished for
         self._context.settings = settings
         await self._context.emit(SettingsUpdated(settings))
+        await self.tell_language()
         for ask in settings.servers:
             if ask not in before.servers:
                 self._context.group.create_task(self._list_tools(ask))
@@ -46,6 +49,14 @@ class Preferences:
         listed = tuple(one.spec for tool in tools for one in as_asked(tool, ask))
         await context.emit(ToolsListed(item_id, ask.label, listed))
 
+    async def tell_language(self) -> None:
+        """Report the language, when another one is chosen, with what cannot be done in it."""
+        chosen, self._language, before = self._context.language, self._context.language, self._language
+        if chosen != before:
+            steered = self._context.known_words is not None
+            limits = () if chosen is None else self._context.services.abilities.limits(chosen, steered)
+            await self._context.emit(LanguageTold(chosen or "", limits))
+
     def as_persona(self, name: str) -> Settings:
         """The settings with this persona's own voice and words. Raises PeerError."""
         settings = replace(self._context.settings, persona=name, voice=None, instructions=None)
@@ -56,6 +67,7 @@ class Preferences:
         """Take over while no reply of the conversation runs. The front is informed once both engines could continue the
         talk, or a reply that it asked for meanwhile has them. `asked`: when it was asked for, clock seconds."""
         self._context.settings = settings
+        await self.tell_language()
         await self._state_sync.now()
         self._context.group.create_task(self._tell_ready(settings, asked))
 

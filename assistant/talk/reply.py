@@ -15,6 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from assistant.base.channel import Channel
+from assistant.base.tongues import is_english
 from assistant.contracts import Cost, Mark, SpeechChunk
 from assistant.events import (
     REPLY_RATE,
@@ -56,7 +57,7 @@ from assistant.talk.pending import PendingTranscripts
 from assistant.talk.tool_loop import ToolLoop
 from assistant.talk.turn_taking import may_sound_at
 from assistant.telemetry.trace import TurnTrace
-from assistant.text.segment import Segmenter, TextSpan
+from assistant.text.segment import SHOWN, Segmenter, TextSpan
 from assistant.tools.registry import ToolResult
 
 PIECES_AHEAD = 8
@@ -97,6 +98,8 @@ class Reply:
         self._items: list[ReplyItem] = []
         self._rows = 0
         self._first_text = self._first_sound = False
+        self._language = context.language
+        self._shown = SHOWN if is_english(self._language) else {}
 
     @property
     def id(self) -> str:
@@ -196,7 +199,7 @@ class Reply:
 
     async def _open_message(self, reply_id: str | None, aside: bool = False) -> _Open:
         item_id = self._context.services.ids("item")
-        message = _Open(item_id, len(self._items), reply_id, Segmenter(), aside=aside)
+        message = _Open(item_id, len(self._items), reply_id, Segmenter(self._shown), aside=aside)
         self._open = message
         self.item_ids.append(item_id)
         item = Message(item_id, "assistant", (), "in_progress")
@@ -225,7 +228,7 @@ class Reply:
             await self._speak(message, span)
         if self.order.response.modality == "audio" and message.text.strip() and not message.samples:
             end = len(message.text)
-            await self._speak(message, TextSpan(end, end, "", UNSAYABLE))
+            await self._speak(message, TextSpan(end, end, "", self._context.phrase("unsayable", UNSAYABLE)))
 
     async def _speak(self, message: _Open, span: TextSpan) -> None:
         if not self._first_text and not message.aside:
@@ -249,7 +252,7 @@ class Reply:
         costs: list[Cost] = []
         talk = aside_of(self.order.talk) if message.aside else self.order.talk
         sounds = self._context.services.tts.speak(
-            talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed
+            talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed, language=self._language
         )
         async with aclosing(sounds) as chunks:
             async for sound in chunks:

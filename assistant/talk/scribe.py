@@ -29,8 +29,10 @@ class OffLoop(Protocol):
 class Scribe:
     """One transcriber of one session. `begin_utterance` and `queue_sound` run off the event loop, the rest on it."""
 
-    def __init__(self, asr: ASR, off_loop: OffLoop) -> None:
-        self._asr, self._off_loop = asr, off_loop
+    def __init__(self, asr: ASR, off_loop: OffLoop, language: Callable[[], str | None] = lambda: None) -> None:
+        """`language`: the talk's own, when an utterance begins."""
+        self._asr, self._off_loop, self._language = asr, off_loop, language
+        self._listens_in: str | None = None
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
         self._reading = self._waiting = False
@@ -74,6 +76,9 @@ class Scribe:
         `called`: the name that it begins with, which is never shown."""
         self._held, self._called = None, called
         self._open.reset()
+        if (language := self._language()) != self._listens_in:
+            self._listens_in = language
+            self._open.listen_in(language)
         if expected != self._expected:
             self._expected = expected
             self._open.expect(expected)

@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 from assistant.base.channel import Channel
 from assistant.base.errors import ChannelClosed, EngineFailed, PeerError
+from assistant.base.tongues import Abilities
 from assistant.contracts import Prompt
 from assistant.events import (
     AnswerCall,
@@ -113,8 +114,9 @@ class Session:
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
         self._stop, self._begun, self.moved = asyncio.Event(), False, False
         view = ReplyView(
-            services.personas, services.tools(self), self.conversation, services.llm.sees, services.facts
-        )
+            services.personas, services.tools(self), self.conversation, services.llm.sees, services.facts,
+            services.thinks,
+        )  # fmt: skip
         self._context = context = TalkContext(
             talk, services, settings, self.conversation, view, keeping or Keeping()
         )
@@ -151,6 +153,11 @@ class Session:
     def items(self) -> tuple[Item, ...]:
         """The conversation, oldest first."""
         return self.conversation.items
+
+    @property
+    def abilities(self) -> Abilities:
+        """The languages of ears, model and voice."""
+        return self._services.abilities
 
     def prompt_as(self, persona: str) -> Prompt:
         """The talk as the model reads it as this persona."""
@@ -219,6 +226,7 @@ class Session:
                 group.create_task(self._end_when_closed())
                 if torn := self._context.keeping.torn():
                     await self._context.emit(Error("talk_cut_short", torn, kind="server_error"))
+                await self._preferences.tell_language()
                 if len(self.conversation):
                     self._state_sync.ahead()
         except* (_Closed, ChannelClosed):

@@ -89,7 +89,7 @@ class ToolLoop:
                     await self._calls.drop(not_allowed)
             except EngineFailed as error:
                 self.failure = error
-                await self._say(BROKEN, MAX_ROUNDS)
+                await self._say(self._context.phrase("broken", BROKEN), MAX_ROUNDS)
 
     async def _passes(self) -> None:
         done: list[ToolResult] = []
@@ -112,7 +112,9 @@ class ToolLoop:
         """Say a sentence if the model came to nothing."""
         if self._lost is None and not self._spoke:
             said = [result.say for result in done if result.say is not None]
-            await self._say(" ".join(said) or (DONE if done else NO_ANSWER), place)
+            phrase = self._context.phrase
+            none = phrase("done", DONE) if done else phrase("no_answer", NO_ANSWER)
+            await self._say(" ".join(said) or none, place)
         elif self._lost is not None and not self._put and self._order.options.max_tokens is None:
             await self._say(self._lost, place)
             self.status, self.reason = "completed", None
@@ -122,12 +124,14 @@ class ToolLoop:
         lose its way, for a turn in which no word was understood. A candidate goes by the words so far."""
         prompt = self._order.prompt(self._outlet.answered)
         if not self._llm.sees and prompt.asks_to_see:
-            return CANNOT_SEE
+            return self._context.phrase("cannot_see", CANNOT_SEE) or None
         asked = [line.text for line in prompt.lines[-2:] if line.role == "user"]
         return self._lost if asked == [NOT_UNDERSTOOD] else None
 
     async def _say(self, text: str, place: int) -> None:
         await self._out.send(EndOfMessage())
+        if not text:
+            return
         await self._out.send(TextOut(text, self._reply_id(place)))
         await self._out.send(EndOfMessage())
 

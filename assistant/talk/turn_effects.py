@@ -102,7 +102,8 @@ class TurnEffects:
             case StartReply():
                 await self._replies.start(ResponseParams(), effect.say)
             case CoverSilence():
-                self._replies.cover(PHRASES[effect.waiting])
+                if words := self._context.phrase(effect.waiting, PHRASES[effect.waiting]):
+                    self._replies.cover(words)
             case SpeakUp():
                 await self._speak_up()
             case StopIdle():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from assistant.base.tongues import is_english, knows, name_of
 from assistant.contracts import Prompt
 from assistant.events import AudioPart, Message, ResponseParams, ServerAsk, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
@@ -26,13 +27,13 @@ KNOWN = "What you know of the user and their people, from earlier talks:"
 
 class ReplyView:
     """`own` holds the session's own tools; settings, persona and reply choose among them. `sees`: the model takes
-    pictures. `facts`: what is remembered now."""
+    pictures. `facts`: what is remembered now. `thinks`: the model's languages, as far as they are known."""
 
     def __init__(
         self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation, sees: bool = True,
-        facts: Callable[[], tuple[str, ...]] = tuple,
+        facts: Callable[[], tuple[str, ...]] = tuple, thinks: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self._facts = facts
+        self._facts, self._thinks = facts, thinks
         self._begun_with = facts()
         """A talk says by itself what it adds, so its beginning stays and nothing is folded again for it."""
         self.sees = sees
@@ -48,6 +49,10 @@ class ReplyView:
 
     def persona(self, settings: Settings) -> Persona:
         return self._personas.get(settings.persona) or self._personas[DEFAULT]
+
+    def language(self, settings: Settings) -> str | None:
+        """The code of the talk's language; None: nobody chose one."""
+        return settings.language or self.persona(settings).language
 
     def tools(self, settings: Settings, params: ResponseParams | None = None) -> tuple[ToolSpec, ...]:
         """The client's tools and the session's own; the client's win if names collide. Raises PeerError."""
@@ -102,7 +107,9 @@ class ReplyView:
 
     def _character(self, settings: Settings) -> str:
         """The persona's character in its words; a front that gives its own instructions replaces all of it."""
-        own = self.persona(settings).instructions
+        own, language = self.persona(settings).instructions, self.language(settings)
+        if language is not None and not is_english(language) and knows(self._thinks, language):
+            own = f"{own}\nAnswer in {name_of(language)}."
         return f"{own}\n{EYES}" if self.sees else own
 
     def _remembered(self) -> str:

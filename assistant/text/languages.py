@@ -12,7 +12,7 @@ LISTS = {"en": ENGLISH}
 
 
 def talk_words(languages: Sequence[str]) -> TalkWords | None:
-    """The words of ears that hear these languages (BCP-47). None if they hear several, or one without a list: then time
-    and loudness decide."""
+    """The words of ears or a talk in these languages (BCP-47). None if they are several, or one without a list: then
+    time and loudness decide."""
     known = {code.partition("-")[0].lower() for code in languages}
     return LISTS.get(known.pop()) if len(known) == 1 else None

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from assistant.base.sound import REPLY_RATE
+from assistant.base.tongues import is_english
 from assistant.contracts import SpeechChunk, Synced, Uttered
 from assistant.device.deployment import Deployment
 from assistant.device.guess import Guesses, urgency_of
@@ -24,7 +25,7 @@ from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
 from tts_engine.reading.alignment import aloud
 from tts_engine.sampling import VoiceSampling
-from tts_engine.text import say
+from tts_engine.text import say, say_as_written
 
 T = TypeVar("T")
 
@@ -79,6 +80,11 @@ class LocalTTS:
         return self
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """A voice that reads phones has those of English."""
+        return ("en",) if self.engine.config.frontend == "phones" else ()
+
+    @property
     def voices(self) -> Sequence[str]:
         return tuple(self._voices)
 
@@ -88,9 +94,10 @@ class LocalTTS:
         return self._voices.folder
 
     async def speak(
-        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[SpeechChunk, None]:
-        words = aloud(text, self._spoken)
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0,
+        language: str | None = None,
+    ) -> AsyncGenerator[SpeechChunk, None]:  # fmt: skip
+        words = aloud(text, self._spoken if is_english(language) else say_as_written)
         if not words.text:
             return
         guess = self._guesses.find(talk)

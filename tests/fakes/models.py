@@ -204,17 +204,22 @@ class FakeTTS(Guessing):
     name = "fake"
     voices = ("ada", "ben")
     paces = False
+    languages: tuple[str, ...] = ()
 
     def __init__(self, *, prefill_s: float = 0.03, speed: float = 10.0, marks: bool = True) -> None:
         self.prefill_s, self.speed, self.marks = prefill_s, speed, marks
         self.said: dict[str, list[tuple[str, int]]] = {}
+        self.spoken: list[tuple[str, str | None]] = []
+        """Each piece, with the language that it was asked for in."""
         self.fail_on: str | None = None
         super().__init__(self.said)
         self.state: FakeTTS | None = self
 
     async def speak(
-        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[SpeechChunk, None]:
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0,
+        language: str | None = None,
+    ) -> AsyncGenerator[SpeechChunk, None]:  # fmt: skip
+        self.spoken.append((text, language))
         self.running += 1
         self.busy[talk] += 1
         try:
@@ -274,6 +279,8 @@ class FakeEars:
     def __init__(self) -> None:
         self.facts = FAKE_EARS
         self.utterances: list[tuple[str, int]] = []
+        self.listened_in: list[str | None] = []
+        """The languages that transcribers were told of, in order."""
         self.broken = False
 
     def spoken(self, text: str, seconds: float) -> np.ndarray:
@@ -351,6 +358,9 @@ class FakeTranscriber:
 
     def expect(self, terms: Sequence[str]) -> None:
         """Its words are what they are."""
+
+    def listen_in(self, language: str | None) -> None:
+        self._asr.listened_in.append(language)
 
     def reset(self) -> None:
         self._heard: dict[int, int] = {}

@@ -90,6 +90,14 @@ test("what is kept stands in the talk, and what is taken back stands there as ta
   assert.deepEqual(kept(state), [["I like tea", "gone"]]);
 });
 
+test("what cannot be done in a language is said once, and no more when another is chosen", () => {
+  const german = { type: "assistant.language", language: "de", limits: ["The ears here hear English only."] };
+  const state = run([...OPEN, german]);
+  assert.deepEqual([state.language, state.notices.map((one) => one.text)], ["de", german.limits]);
+  const english = run([{ type: "assistant.language", language: "en", limits: [] }], state);
+  assert.deepEqual([english.language, english.notices], ["en", []]);
+});
+
 test("words appear when their sound begins", () => {
   const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
   const at = (ms) => WORDS.join("").slice(0, spokenLength({ ...state.items[1], heardMs: ms }, true)).trim();

@@ -180,7 +180,7 @@ function drawKept(row, item, onTakeOut) {
 /** A call that needs the person's word. @param {HTMLElement} row @param {Item} item @param {(id: string, allowed: boolean) => void} onAnswer */
 function drawAsked(row, item, onAnswer) {
   const { name, callId, args } = item.tool ?? { name: "", callId: "", args: "" };
-  const call = `${plain(name)} of ${item.text}`;
+  const call = item.text ? `${plain(name)} of ${item.text}` : plain(name);
   const head = { waiting: "May it run this?", allowed: "Allowed:", refused: "Not allowed:" }[item.status] ?? "";
   const answer = (/** @type {boolean} */ allowed) => make("button", { type: "button", text: allowed ? "Allow" : "Do not allow", "aria-label": `${allowed ? "Allow" : "Do not allow"} ${call}`, onclick: () => onAnswer(callId, allowed) });
   /** @type {HTMLElement} */ (row.querySelector(".tool")).replaceChildren(

@@ -3,18 +3,18 @@
 import { showMs } from "../timeline.js";
 import { byId, make } from "./dom.js";
 
-/** @param {{onPersona: (name: string) => void, onVoice: (name: string) => void, onVoices: () => void}} actions */
-export function who({ onPersona, onVoice, onVoices }) {
+/** @param {{onPersona: (name: string) => void, onVoice: (name: string) => void, onVoices: () => void, onLanguage: (code: string) => void}} actions */
+export function who({ onPersona, onVoice, onVoices, onLanguage }) {
   const root = byId("personas");
   let drawn = /** @type {any} */ ({});
 
   /** @param {import("../session.js").State} state */
   return function render(state) {
-    const { personas, switchMs, session } = state;
-    if (drawn.personas === personas && drawn.switchMs === switchMs && drawn.session === session) return;
-    drawn = { personas, switchMs, session };
+    const { personas, switchMs, session, language } = state;
+    if (drawn.personas === personas && drawn.switchMs === switchMs && drawn.session === session && drawn.language === language) return;
+    drawn = { personas, switchMs, session, language };
     const focused = root.contains(document.activeElement) ? document.activeElement?.id : null;
-    root.replaceChildren(...choices(state, onPersona, onVoice, onVoices));
+    root.replaceChildren(...choices(state, onPersona, onVoice, onVoices), ...languages(state, onLanguage));
     if (focused) document.getElementById(focused)?.focus(); // the keyboard stays with the control that had it
   };
 }
@@ -46,3 +46,19 @@ function choices({ personas, switchMs, session }, onPersona, onVoice, onVoices) 
     make("fieldset", {}, make("legend", { text: "Who answers" }), ...list),
     make("div.voice", {}, ...voice, make("button", { type: "button", id: "all-voices", text: "Hear, add or remove voices", onclick: onVoices }))];
 }
+
+/** The languages to choose from: those that ears, model and voice know, or, where that is not known, those of this browser. @param {import("../session.js").State} state @param {(code: string) => void} onLanguage */
+function languages({ session, language }, onLanguage) {
+  const known = session?.assistant?.languages;
+  if (known === undefined) return [];
+  const current = base(language ?? "en");
+  const codes = known ?? [...new Set([current, "en", ...navigator.languages.map(base)])];
+  if (codes.length < 2) return [];
+  const names = new Intl.DisplayNames(["en"], { type: "language" });
+  return [make("label", { for: "language", text: "Language" }),
+    make("select", { id: "language", onchange: (/** @type {any} */ event) => onLanguage(event.target.value) },
+      ...codes.map((/** @type {string} */ code) => make("option", { value: code, text: names.of(code) ?? code, selected: code === current })))];
+}
+
+/** A language's code without its region. @param {string} code */
+const base = (code) => code.split("-")[0].toLowerCase();

@@ -128,6 +128,7 @@ class WhisperStandIn:
     """As much of faster-whisper's `WhisperModel` as is called."""
 
     model = SimpleNamespace(is_multilingual=True)
+    supported_languages = ("en", "de")
 
     def transcribe(self, sound: Pcm, **options: Any) -> tuple[Iterator[Any], Any]:
         assert sound.dtype == np.float32 and sound.size <= 30 * RATE

@@ -20,6 +20,7 @@ class Scripted:
 
     def __init__(self, parts: list[str], multilingual: bool = True, logprob: float = -0.1) -> None:
         self.model = SimpleNamespace(is_multilingual=multilingual)
+        self.supported_languages = ["en", "de"]
         self.parts, self.logprob = parts, logprob
         self.asked: list[dict[str, Any]] = []
 
@@ -71,6 +72,13 @@ def test_a_language_is_kept_once_there_is_sound_enough_and_forgotten_with_the_ut
     follower.hear(np.full(RATE, 0.1, np.float32))
     follower.read(whole=True)
     assert [options["language"] for options in model.asked] == [None, "zh", None]
+    follower.end()
+    for told in ("de-AT", "xx", "en", None):
+        follower.listen_in(told)
+        follower.hear(np.full(RATE, 0.1, np.float32))
+        follower.read(whole=True)
+        follower.end()
+    assert [options["language"] for options in model.asked[3:]] == ["de", None, "en", None]
     english = Scripted([" x"], multilingual=False)
     assert heard(english).facts.languages == ("en",) and english.asked[0]["language"] == "en"
 

@@ -26,10 +26,10 @@ class Reader(FakeTTS):
         super().__init__()
         self.given: list[str] = []
 
-    def speak(self, talk, voice, piece_id, text, *, speed=1.0):
+    def speak(self, talk, voice, piece_id, text, *, speed=1.0, language=None):
         self.given.append(text.strip())
         sayable = " ".join(re.findall(r"[a-zA-Z][a-zA-Z.,:]*", text))
-        return super().speak(talk, voice, piece_id, sayable, speed=speed)
+        return super().speak(talk, voice, piece_id, sayable, speed=speed, language=language)
 
 
 def answered(text, *more):

@@ -614,7 +614,7 @@ def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
     """The next piece of sound has arrived, and its task is about to go on, when the reply is stopped."""
 
     class Held(FakeTTS):
-        async def speak(self, talk, voice, piece_id, text, *, speed=1.0):
+        async def speak(self, talk, voice, piece_id, text, *, speed=1.0, language=None):
             yield SpeechChunk(np.full(2400, 0.1, np.float32))
             self.more = asyncio.get_running_loop().create_future()
             await self.more
