@@ -9,7 +9,6 @@ llm         /chat/completions
 messages    the request for one reply, well formed for every server
 completion  a stream of chat completion events, gathered
 sieve       a model's text, sorted into words, calls and thoughts
-planning    words that begin as a thought does
 marks       the openings of thoughts and written calls
 calls       tool calls that were written as text, read
 tts         /audio/speech

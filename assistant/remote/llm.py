@@ -68,7 +68,7 @@ class RemoteLLM:
         """Whether it answered a request as it is sent now."""
         self._closes_unopened: bool | None = None
         """Whether its model closes thoughts that it never opened: its words wait then. None: not known before the first
-        reply that has words. False: only words wait that begin as a thought does."""
+        reply that has words."""
 
     @property
     def name(self) -> str:
@@ -141,11 +141,8 @@ class RemoteLLM:
                             yield TextPiece(piece)
                         else:
                             found.append(piece)
-            except EngineFailed as error:
-                for piece in sieve.undecided():
-                    if isinstance(piece, str):
-                        yield TextPiece(piece)
-                if not answered.finish or not isinstance(error, BrokeOff):
+            except BrokeOff:
+                if not answered.finish:
                     raise
         if not told:
             yield PromptReady(answered.asked, answered.cached)

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from assistant.contracts import BadCall
 from assistant.remote.calls import Schemas, WrittenCall, calls_in_json, calls_in_python, names_tool, read_calls
 from assistant.remote.marks import BEGINS, LONGEST_TAG, WORDS, half_tag, look
-from assistant.remote.planning import begins_as_plan
 
 LONGEST_CALL = 65536  # characters
 LONGEST_WAIT = 1000
@@ -28,16 +27,13 @@ class Sieve:
 
     schemas  the parameters of the declared tools by name; without any, bare JSON is words
     hold     words wait for the end of the reply, as long as anybody waits, or for a thought that opens in sight: this
-             model closes thoughts that it never opened, or may. Otherwise only words wait that begin as a thought does
+             model closes thoughts that it never opened, or may
     """
 
     def __init__(self, schemas: Schemas, hold: bool = False) -> None:
         self.orphan = False
         """Whether a thought ended that had not begun: all before it was that thought."""
-        self._schemas, self._hold = schemas, True
-        self._doubts = not hold
-        """Words wait only until it is known that they do not begin as a thought does."""
-        self._begun = ""
+        self._schemas, self._hold = schemas, hold
         self._held: list[Piece] = []
         self._buffer = ""
         self._last = ""
@@ -71,11 +67,6 @@ class Sieve:
             self._pass_on(self._buffer, found)
         self._buffer, self._step, self._hold = "", self._words, False
         return self._out(found)
-
-    def undecided(self) -> list[Piece]:
-        """The words that only wait to show how they begin; nothing more will come."""
-        self._hold = self._hold and not self._doubts
-        return self._out([])
 
     def release(self) -> None:
         """Words need not wait any more."""
@@ -198,10 +189,6 @@ class Sieve:
             text = text.lstrip()
         if text:
             self._last, self._behind = text[-1], False
-            self._begun += text
-            if self._doubts and (plans := begins_as_plan(self._begun)) is not None:
-                self._doubts = False
-                self._hold = self._hold and plans
             self._said += len(text)
             self._hold = self._hold and self._said <= LONGEST_WAIT
             found.append(text)
@@ -212,7 +199,7 @@ class Sieve:
         if self._hold:
             found.clear()
             self._held.clear()
-            self._last, self._said, self._begun = "", 0, ""
+            self._last, self._said = "", 0
 
     def _refuse_length(self, found: list[Piece]) -> None:
         if len(self._buffer) > LONGEST_CALL:

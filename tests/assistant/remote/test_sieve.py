@@ -158,26 +158,10 @@ def test_words_go_on_at_once():
         assert sieve.feed(text) == [text]
 
 
-PLAIN = ["It is noon.", "Three things: a.", "I am fine.", "The weather is good.", "We are open.", "Yes.", "Sorry, no."]
-
-
-@pytest.mark.parametrize("text", PLAIN)
-def test_an_answer_goes_on_from_its_second_word_at_the_latest(text):
-    sieve = Sieve(SCHEMAS)
-    first = next(at for at in range(1, len(text) + 1) if sieve.feed(text[at - 1]) or at == len(text))
-    assert len(text[:first].split()) <= 2
-
-
-def test_words_that_begin_as_a_plan_are_spoken_a_little_later():
-    for text in ("Okay, milk it is. More?", "So, the user manual is here.", "I should mention the rain. It is wet."):
-        assert sort(list(text)) == sort([text]) == [text]
-
-
 def test_for_every_way_of_cutting_the_same_pieces_come_out():
     random_ = random.Random(7)
     atoms = [*(text for text, _ in TABLE), "</think>", "<think>", "</tool_call>", "<tool_call>", "```", "`", " ", "\n",
-             "Hello. ", "So the user ", "I ", "should ",
-             "{", "}", "[", "<", '"', "'", "\\", "</", "<|", "[TOOL_", "]", "json"]  # fmt: skip
+             "Hello. ", "{", "}", "[", "<", '"', "'", "\\", "</", "<|", "[TOOL_", "]", "json"]  # fmt: skip
     for seed in range(2000):
         text = "".join(random_.choice(atoms) for _ in range(random_.randrange(1, 7)))
         if random_.random() < 0.3:

@@ -308,22 +308,5 @@ def test_words_of_a_model_that_closes_what_it_never_opened_wait_from_then_on():
     assert texts == ["One.", "Two.", "Three.", "Four."]
 
 
-PLANS = [
-    "The user wants the time. I should say noon.", "Okay, so the user asks for the time.\n\nNoon, then.",
-    "I should greet.\n", "Alright. We need to answer briefly.", "Hmm, let me think. The question is easy.",
-    "So the user wants milk. I will say yes.", "User asks the time.", "I'll answer with the time: noon.",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("thought", PLANS)
-@pytest.mark.parametrize("size", [3, 1000])
-def test_a_server_that_answered_plainly_may_still_close_a_thought_that_it_never_opened(thought, size):
-    text = f"{thought}</think>It is noon."
-    server = ChatServer(["Good morning."], [text[at : at + size] for at in range(0, len(text), size)])
-    texts = [text for response in converse(server, "hi", "what time is it") for text in said(response)]
-    assert texts == ["Good morning.", "It is noon."]
-    assert thought[:12] not in json.dumps(server.messages)
-
-
 def test_chunks_are_as_servers_send_them():
     assert json.loads(chunk("a").removeprefix(b"data: "))["choices"][0]["delta"] == {"content": "a"}
