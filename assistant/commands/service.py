@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assistant.base.errors import AssistantError
+from assistant.commands._front import save
 from assistant.commands._unit import LABEL, UNIT, Service, program_of
 
 NAME = "service"
@@ -78,9 +79,9 @@ def install(service: Service, manager: Manager) -> int:
     if before is not None:
         _ask(manager.stop)  # launchd refuses to start what already runs, and systemd would let the old one run on
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(service.text_for(file), "utf-8")
+    save(file, service.text_for(file).encode())
     if (trouble := _ask(manager.start)) is not None:
-        file.unlink() if before is None else file.write_text(before, "utf-8")
+        file.unlink() if before is None else save(file, before.encode())
         raise AssistantError(f"{trouble}. Nothing was installed; do it as the user who is logged in, without sudo")
     print(f"installed: {file}\nIt runs now, and starts when you log in. {manager.advice}".rstrip())
     print("`assistant service status` names its page, `assistant service rm` removes it.")

@@ -744,7 +744,7 @@ def test_no_reply_when_the_front_wants_none():
     assert world.of(TranscriptCompleted) and not world.of(ResponseCreated)
 
 
-@pytest.mark.parametrize(("complete", "wait_ms"), [(1.0, 150), (0.158, 690), (0.0, 1200), (None, 600)])
+@pytest.mark.parametrize(("complete", "wait_ms"), [(1.0, 150), (0.1225, 690), (0.0, 1200), (None, 600)])
 def test_semantic_detection_waits_by_completeness(complete, wait_ms):
     world = World(settings=Settings(persona="ada", turn_detection=SemanticVad()))
     world.llm.complete = complete
