@@ -676,11 +676,13 @@ def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
 
 def _reopen(state: TurnTakingState) -> Step:
     """The turn under way continues one that was answered. No answer is still being judged or made, so it can be taken
-    back, whether it was stopped for this or had already ended."""
+    back, whether it was stopped for this or had already ended. A guess stands behind that answer and cannot fit
+    any more. It goes first, because the models take guesses back only in a talk that is still the same."""
     joins = state.overlap.joins if state.overlap is not None else None
     if joins is None or state.answered is None or state.judging is not None or state.replying:
         return state, ()
-    return replace(state, answered=None), (Reopen(joins),)
+    state, dropped = _drop_guess(state)
+    return replace(state, answered=None), (*dropped, Reopen(joins))
 
 
 def _set_aside(state: TurnTakingState) -> Step:

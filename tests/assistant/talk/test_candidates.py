@@ -22,6 +22,7 @@ from assistant.events import (
     CreateItem,
     CreateResponse,
     Error,
+    ItemDeleted,
     Message,
     ResponseCreated,
     ResponseDone,
@@ -404,6 +405,16 @@ def test_what_a_command_asks_of_the_models_comes_behind_what_is_taken_back():
     world.play((4.0, ("count", 0.25)), (4.5, SwitchPersona("ada")), until=12)
     assert world.llm._guesses == {} == world.tts._guesses and "dropped" in outcomes(world)
     assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
+
+
+def test_a_turn_is_reopened_when_what_was_guessed_behind_its_answer_is_dropped():
+    """A short answer is over; more sound comes and adds no word, so a reply to the same words is begun behind it."""
+    speech = ((0.5, ("hello there friend", 1.0)), (2.2, ("", 0.15)))
+    options = {"answers": lambda prompt: ["Fine."], "settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    (world, session), (plain, plain_session) = both(*speech, complete=1.0, **options)
+    assert len(world.of(ItemDeleted)) == 2 and outcomes(world) == {"released": 1.0, "dropped": 1.0}
+    assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
+    assert world.llm._guesses == {} == world.tts._guesses
 
 
 def test_a_session_that_ends_takes_its_candidate_back():

@@ -278,6 +278,9 @@ def test_a_candidate_is_dropped_once_or_its_turn_is_answered(steps_beside):
             assert not drops and reached.guessing == before.guessing
         if not isinstance(message, beside | facts):
             assert reached.guessing is None and effects[:drops] == (DropCandidate(),) * drops
+        if any(isinstance(effect, Reopen) for effect in effects):  # the models take a guess back in the same talk only
+            names = [type(effect) for effect in effects]
+            assert before.guessing is None or names.index(DropCandidate) < names.index(Reopen)
 
 
 def test_a_frame_is_shown_to_speech_once_and_hidden_where_that_was_no_turn(steps_beside):
