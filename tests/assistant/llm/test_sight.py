@@ -47,14 +47,14 @@ def showing(text, *pictures, at=0):
 def looks(monkeypatch):
     """The size of every picture that goes through the tower."""
     found = []
-    embed = Eyes._run
+    embed = Eyes._encode_step
 
     def run(eyes, grid, step):
         if step == 0:
             found.append((grid.rows, grid.columns))
         embed(eyes, grid, step)
 
-    monkeypatch.setattr(Eyes, "_run", run)
+    monkeypatch.setattr(Eyes, "_encode_step", run)
     return found
 
 

@@ -118,7 +118,7 @@ def test_what_it_sees_is_shown_when_the_user_begins_to_speak(capsys):
             sent.append(command)
 
         session = SimpleNamespace(events=come(), send=send)
-        player = SimpleNamespace(stop=lambda: None, unduck=lambda: None)
+        player = SimpleNamespace(current=None, stop=lambda: None, unduck=lambda: None)
         await follow_talk(session, player, SimpleNamespace(take=lambda event: None), False, camera)
         return sent
 
