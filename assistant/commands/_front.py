@@ -159,6 +159,7 @@ class Follow:
             case AudioDelta():
                 self.turns[-1].samples += event.pcm.size
             case PersonaSwitched():
+                self._name = event.name
                 self._write(f"       now {event.name} ({event.ms:.0f} ms)")
             case LanguageTold():
                 for sentence in event.limits:

@@ -7,8 +7,7 @@
   assistant ask --fast question.wav                             as fast as possible, without turn detection
 
 Files, --say and --image may be given again, and are taken in their order. WAV, FLAC, OGG and MP3 files of any rate are
-read. Prints both sides of the conversation and how long each part of a
-turn took. Without --out nothing is saved.
+read. Prints both sides of the conversation and how long each part of a turn took. Without --out nothing is saved.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,15 +126,13 @@ async def _ask(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
     from assistant.base.pcm import wav_bytes
-    from assistant.events import SemanticVad, Settings
+    from assistant.events import SemanticVad
 
     quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
     async with open_talks(load_config(model_flags(args)), quiet, stays=False) as app:
         config = app.config
-        settings = Settings(
-            persona=config.persona, voice=config.voice or None, paced=False,
-            turn_detection=None if args.fast else SemanticVad("low"), memory=True,
-        )  # fmt: skip
+        detection = None if args.fast else SemanticVad("low")
+        settings = replace(app.talks.defaults, paced=False, turn_detection=detection, memory=True)
         session = app.talks.open(settings)
         follow = Follow(lambda line: print(line, flush=True), app.personas[config.persona].title.lower())
         talk = _FileTalk(session, follow, args)

@@ -20,6 +20,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import DeviceError, SettingError
@@ -78,7 +79,7 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
     from assistant.base.channel import Channel
-    from assistant.events import SemanticVad, Settings
+    from assistant.events import SemanticVad
     from assistant.local.devices import chatter_to, loudspeaker, microphone
     from assistant.local.echo import echo_canceller
     from assistant.local.player import Player
@@ -89,8 +90,9 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
             raise SettingError("--camera: this language model cannot see; start without it, or with a model that can")
         if camera is not None:
             _tell("the camera is on: one picture is taken when you begin to speak")
-        settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True,
-                            memory=True, wake=args.wake)  # fmt: skip
+        settings = replace(
+            app.talks.defaults, turn_detection=SemanticVad(), duck=True, memory=True, wake=args.wake
+        )
         session = app.talks.open(settings)
         player = Player()
         sound: Channel[Pcm] = Channel(100)
