@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assistant.base.errors import SettingError
+from assistant.base.extras import adding
 from assistant.commands._front import add_model_arguments, model_flags
 from assistant.commands.serve import context_of, listening_socket
 
@@ -28,7 +29,6 @@ WYOMING = "tcp://127.0.0.1:10400"
 NAME = "wyoming"
 USAGE = "[--uri URI] [OPTIONS]"
 HELP = "speech for Home Assistant and its satellites"
-MISSING = "the Wyoming protocol needs the package wyoming; run `pip install 'voice-assistant[wyoming]'`"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import wyoming  # noqa: F401
     except ImportError as error:
-        raise SettingError(MISSING) from error
+        raise SettingError(f"the Wyoming protocol needs the package wyoming; {adding('wyoming')}") from error
     if not is_loopback(host):
         print("note: Wyoming has no key and no encryption: everybody who reaches this port can hear answers, use the "
               "tools and change your lists. Let a firewall admit Home Assistant alone.", file=sys.stderr)  # fmt: skip

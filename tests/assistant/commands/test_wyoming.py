@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from assistant import cli
+from assistant.base.extras import adding
 
 
 @pytest.mark.parametrize("uri", ["10400", "tcp://127.0.0.1", "http://127.0.0.1:10400", "tcp://[::1:5", "tcp://h:99999"])
@@ -26,4 +27,4 @@ def test_a_missing_package_an_open_address_and_a_port_in_use_are_told(capsys, tm
         assert "no key" not in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "wyoming", None)
     assert cli.main(["wyoming"]) == 1
-    assert "pip install 'voice-assistant[wyoming]'" in capsys.readouterr().err
+    assert adding("wyoming") in capsys.readouterr().err
