@@ -50,12 +50,13 @@ class Outlet:
         return entry.item.id in self._there or entry.frame
 
     def put_in_place(self, entry: Entry) -> str | None:
-        """Put an entry of the reply's own in its place; return the previous visible id."""
-        self._there.add(entry.item.id)
+        """Put an entry of the reply's own behind the last one that it reads; return the previous visible id. A front
+        may put a later item in front of those."""
         order = [*self.conversation]
-        place = next((at for at, known in enumerate(order) if not self._reads(known)), None)
-        if place is None:
-            return self.conversation.add(entry)
+        place = max((at for at, known in enumerate(order, 1) if known.item.id in self._there), default=0)
+        while place < len(order) and order[place].frame:
+            place += 1
+        self._there.add(entry.item.id)
         return self.conversation.add(entry, order[place - 1].item.id if place else "root")
 
     async def emit(self, event: Event) -> None:

@@ -248,3 +248,12 @@ def test_a_reply_answers_what_was_there_when_it_was_ordered(late):
     assert [item_text(item) for item in session.items] == ["count", COUNT, "say yes", "loudly", "yes."]
     added = {event.item.id: event.previous_item_id for event in world.of(ItemAdded)}
     assert added[session.items[1].id] == "u"  # a front that goes by this has the same order
+
+
+def test_a_reply_stands_behind_what_it_answers_wherever_a_later_item_goes():
+    world = World(lambda prompt: [COUNT if len(prompt.lines) == 1 else "yes."], speed=1)
+    first = CreateItem(Message("r", "user", (TextPart("be quick"),)), after="root")
+    session = world.play((0.0, typed("count", "u")), (0.1, GO), (0.12, first), until=6)
+    assert [item_text(item) for item in session.items] == ["be quick", "count", COUNT]
+    added = {event.item.id: event.previous_item_id for event in world.of(ItemAdded)}
+    assert added[session.items[2].id] == "u"
