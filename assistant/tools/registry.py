@@ -170,8 +170,9 @@ def describe(function: Function) -> ToolSpec:
 
 
 def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
-    """JSON arguments, checked against the declared names and types; numbers written as text are converted."""
-    values = json_object(spec, arguments)
+    """JSON arguments, checked against the declared names and types; numbers written as text are converted. Models write
+    null for what they leave out."""
+    values = {key: value for key, value in json_object(spec, arguments).items() if value is not None}
     properties = cast(Mapping[str, Schema], spec.parameters.get("properties", {}))  # as `describe` wrote it
     unknown = [key for key in values if key not in properties]
     if unknown:
@@ -188,8 +189,8 @@ def _question(tool: Tool, arguments: str) -> tuple[str, str]:
         values = json_object(tool.spec, arguments)
     except ToolError:
         return "", FAILED
-    return next(((key, asked) for key, asked in tool.questions.items() if not str(values.get(key, "")).strip()),
-                ("", FAILED))  # fmt: skip
+    given = {key for key, value in values.items() if value is not None and str(value).strip()}
+    return next(((key, asked) for key, asked in tool.questions.items() if key not in given), ("", FAILED))
 
 
 def json_object(spec: ToolSpec, arguments: str) -> dict[str, object]:

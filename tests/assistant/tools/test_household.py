@@ -169,7 +169,8 @@ def test_what_a_tool_needs_and_did_not_get_is_asked_of_the_person():
             assert {*needed} == {*tool.questions}, "every required parameter has its question"
             for gone in needed:
                 given = dict.fromkeys(needed, "3 pm")
-                for arguments in ({**given, gone: " "}, {key: given[key] for key in needed if key != gone}):
+                absent = {key: given[key] for key in needed if key != gone}
+                for arguments in ({**given, gone: " "}, {**given, gone: None}, absent):
                     result = await tools.call(tool.spec.name, json.dumps(arguments))
                     assert result.failed and result.say == tool.questions[gone] and result.say.endswith("?")
                     assert not result.changes

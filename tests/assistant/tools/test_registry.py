@@ -28,6 +28,7 @@ def test_hints_become_a_schema_and_mistakes_become_words():
     registry = ToolRegistry()
     registry.tool(order)
     assert call(registry, "order", item="tea", count="2", size=1).text == "2 tea 1.0"
+    assert call(registry, "order", item="tea", count=None, size=None).text == "1 tea None"
     for arguments, words in [("{", "not JSON"), ("[]", "must be a JSON object"), ("{}", "needs item"),
                              ('{"item": "a", "x": 1}', "it got x"), ('{"item": "a", "count": 1.5}', "must be integer"),
                              ("[" * 100_000, "not JSON")]:  # fmt: skip
