@@ -35,10 +35,13 @@ def called_name(text: str, names: Iterable[str]) -> CalledName | None:
     words = list(_WORD.finditer(text))
     for name in names:
         parts = name.split()
+        wanted = _sound("".join(parts))
+        if not wanted:  # "…" is nothing that anybody can say
+            continue
         for skipped in (0, 1):
             said = words[skipped : skipped + len(parts)]
             greeted = all(word[0].lower().strip(".") in GREETINGS for word in words[:skipped])
-            if greeted and len(said) == len(parts) and _sound("".join(w[0] for w in said)) == _sound("".join(parts)):
+            if greeted and len(said) == len(parts) and _sound("".join(word[0] for word in said)) == wanted:
                 return CalledName(name, _behind(text, said[-1].end()))
     return None
 

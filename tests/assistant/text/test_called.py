@@ -35,6 +35,10 @@ def test_anything_else_calls_nobody(text: str) -> None:
     assert called_name(text, NAMES) is None
 
 
+def test_a_name_that_cannot_be_said_calls_nobody() -> None:
+    assert called_name("Hey, what time is it?", ("…", "", "Ada")) is None
+
+
 @pytest.mark.parametrize("text", ["Hey Jarvis.", "and hey, jarvis", "Hay Jervis what", "A jarvus"])
 def test_what_may_have_been_a_wake_word(text: str) -> None:
     assert sounds_like(text, "Hey Jarvis")
