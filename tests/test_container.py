@@ -2,11 +2,16 @@
 
 import json
 import re
+import shutil
+import ssl
 import subprocess
 import sys
+import threading
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.house import ROOT
@@ -59,3 +64,41 @@ def test_the_entry_makes_a_token_once_and_keeps_settings(tmp_path: Path) -> None
     assert settings["port"] == 9000 and len(settings["token"]) == 32 and settings["token"] not in first
     assert config.stat().st_mode & 0o077 == 0
     assert "made" not in start() and config.read_text() == kept
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here, which makes a certificate")
+def test_the_health_check_asks_a_server_with_a_certificate_too(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    request += ["-subj", "/CN=home.local", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(request, capture_output=True, check=True)
+    said = {"status": "starting"}
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/healthz" else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(said).encode())
+
+        def log_message(self, *words: object) -> None:
+            """Nothing on the terminal."""
+
+    def asked(port: int) -> int:
+        env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "ASSISTANT_HOME": str(tmp_path)}
+        entry = ["sh", str(ROOT / "container" / "entry"), "healthy"]
+        return subprocess.run(entry, env=env | {"ASSISTANT_PORT": str(port)}, check=False).returncode
+
+    for secure in (False, True):
+        said["status"] = "starting"
+        with HTTPServer(("127.0.0.1", 0), Health) as server:
+            server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a plain word to one that wants TLS
+            if secure:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(cert, key)
+                server.socket = context.wrap_socket(server.socket, server_side=True)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            assert asked(server.server_port) == 1
+            said["status"] = "ok"
+            assert asked(server.server_port) == 0
+            server.shutdown()
+    assert asked(server.server_port) == 1
