@@ -29,10 +29,14 @@ export class Bell {
 
   /** @param {import("./running.js").Ring} ring */
   _tell(ring) {
-    const note = new this._sign(`⏰ ${ring.told}`, { tag: `ring-${ring.id}`, requireInteraction: true });
-    note.onclick = () => {
-      focus();
-      note.close();
-    };
+    try {
+      const note = new this._sign(`⏰ ${ring.told}`, { tag: `ring-${ring.id}`, requireInteraction: true });
+      note.onclick = () => {
+        focus();
+        note.close();
+      };
+    } catch {
+      this._sign = undefined; // Chrome on Android has the name alone: there only a service worker may notify
+    }
   }
 }

@@ -3,15 +3,18 @@
 import { byId } from "./view/dom.js";
 
 const KEPT = "token";
+/** A websocket carries the token as the name of a protocol, and refuses any other character by throwing. */
+const CARRIED = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /**
  * From the address (`#token=…`), or as it was kept on this device: an installed page opens without it.
- * @returns {string|null}
+ * @returns {string|null} null, too, for one that cannot be sent: the server then asks for one
  */
 export function ownToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given !== null) localStorage.setItem(KEPT, given);
-  return given ?? localStorage.getItem(KEPT);
+  if (given) localStorage.setItem(KEPT, given);
+  const token = given || localStorage.getItem(KEPT);
+  return token !== null && CARRIED.test(token) ? token : null;
 }
 
 /**

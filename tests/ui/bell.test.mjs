@@ -55,3 +55,16 @@ test("a refusal is kept to, and a page without notifications does without", asyn
   none.follow([ring(1)]);
   assert.deepEqual([told, bell.mayAsk, none.mayAsk], [[], false, false]);
 });
+
+test("a browser that has notifications by name alone goes on without, and asks no more", () => {
+  class Sign {
+    static permission = "granted";
+    constructor() {
+      throw new TypeError("Illegal constructor");
+    }
+  }
+  const bell = new Bell({ sign: Sign, hidden: () => true });
+  bell.follow([ring(1), ring(2)]);
+  Sign.permission = "default";
+  assert.equal(bell.mayAsk, false);
+});

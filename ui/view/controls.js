@@ -58,7 +58,8 @@ function sentence(state, now, name) {
     const hold = "Hold the button, or the space bar, and speak";
     return microphone.status === "on" ? (microphone.muted ? "Muted" : hold) : `${hold}. Your browser asks for the microphone first.`;
   }
-  return microphone.status === "on" ? "Muted" : "Press the button and talk";
+  if (microphone.status === "on") return "Muted";
+  return byName(state) ? `Press the button, then say “${name}” to begin` : "Press the button and talk";
 }
 
 /** Whether the round button stops the reply; held down to talk it does so anyway. @param {import("../session.js").State} state */
