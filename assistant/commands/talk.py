@@ -7,10 +7,10 @@
   assistant talk --camera                        show the model a picture each time you begin to speak
   assistant talk --camera 1                      use another camera: its number, or a file such as /dev/video2
 
-Without headphones the microphone picks up the loudspeaker. This echo is always removed; `pip install
-'voice-assistant[talk]'` adds an echo canceller that removes it sooner after the first word.
+Without headphones the microphone picks up the loudspeaker. This echo is always removed; the extra
+`talk` (docs/install.md) adds an echo canceller that removes it sooner after the first word.
 
-A camera needs `pip install 'voice-assistant[camera]'` and a model that can see. Its pictures are not kept.
+A camera needs the extra `camera` and a model that can see. Its pictures are not kept.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
   assistant transcribe *.flac --format json             segments, words and confidence of each file
   assistant transcribe call.ogg --asr http://gpu-box:8000/v1#whisper-large-v3
 
-WAV, FLAC, OGG and MP3 files of any rate and length are read, and with `pip install 'voice-assistant[files]'` m4a, webm
-and others. Files that cannot be read are reported first, and the
-others are transcribed; the exit status is then 1. Words have times if the ears know them.
+WAV, FLAC, OGG and MP3 files of any rate and length are read, and with the extra `files` (docs/install.md) m4a, webm and
+others. Files that cannot be read are reported first, and the others are transcribed; the exit status is then 1. Words
+have times if the ears know them.
 """
 
 from __future__ import annotations

@@ -81,6 +81,8 @@ async def serve(config: Config, host: str, port: int) -> int:
             print(line, flush=True)
 
         play = play_aloud if has_loudspeaker() else None
+        if play is None:
+            report("there is no loudspeaker here: timers wait for a later conversation and are told there")
         async with open_talks(config, report, play=play) as app, wyoming_service(context_of(app), sock):
             engines = app.talks.engines
             report(f"{engines.llm.name} answers, {engines.tts.name} speaks, {engines.asr.name} listens")

@@ -1,6 +1,6 @@
 """This machine's camera: pictures of now, through OpenCV, which opens cameras on all systems alike.
 
-It is an extra (`pip install 'voice-assistant[camera]'`): 60 MB that a talk without a camera does not need.
+It is the extra `camera`: 60 MB that a talk without a camera does not need.
 """
 
 from __future__ import annotations

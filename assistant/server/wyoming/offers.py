@@ -1,4 +1,4 @@
-"""The abilities of this assistant, in the protocol's words. HouseAsk for again each time: voices come and go."""
+"""The abilities of this assistant, in the protocol's words. Asked for again each time: voices come and go."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from assistant.realtime.fields import Fields
 from assistant.server.wyoming.hearing import Send, blocks
 from assistant.talk.off_loop import SessionThreads
 
-MISSING = "there are no wake words here; run `pip install 'voice-assistant[wake]'` and start again"
+MISSING = "there are no wake words here; the extra `wake` of voice-assistant adds them"
 
 
 def known_words(words: WakeWords | None) -> WakeWords:

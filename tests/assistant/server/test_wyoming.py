@@ -194,7 +194,7 @@ def test_a_name_wakes_only_who_waits_for_it():
             await client.send(Describe())
             assert not Info.from_event(await client.until("info")).wake
             await client.send(Detect())
-            assert "voice-assistant[wake]" in (await client.until("error")).data["text"]
+            assert "`wake`" in (await client.until("error")).data["text"]
         place.world.talks.wake_words = Words()
         jarvis, nabu = (np.full(RATE // 2, level, np.float32) for level in (0.3, 0.5))
         async with place.client() as client:
