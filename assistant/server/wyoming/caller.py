@@ -73,7 +73,7 @@ class WyomingCaller:
         except PeerError as error:
             await self._drop()
             await self._refuse(error)
-        except ConnectionError:
+        except OSError:  # it broke, or the system gave up on a client that answers no more
             return
         finally:
             await self._drop()
@@ -191,7 +191,7 @@ class WyomingCaller:
                 await self._writer.wait_closed()
         except TimeoutError:  # too much is unread
             self._writer.transport.abort()
-        except ConnectionError:
+        except OSError:
             return
 
 

@@ -34,6 +34,7 @@ async def wyoming_service(context: ServerContext, sock: socket.socket) -> AsyncI
         callers[task] = writer
         task.add_done_callback(callers.pop)
 
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # else one who lost power has its place for ever
     server = await asyncio.start_server(welcome, sock=sock, limit=MAX_LINE)
     try:
         yield

@@ -32,7 +32,9 @@ from wyoming.ping import Ping
 from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, SynthesizeStop, SynthesizeVoice
 from wyoming.wake import Detect
 
+from assistant.server.wyoming.caller import WyomingCaller
 from assistant.server.wyoming.frames import StreamedSound
+from assistant.server.wyoming.houses import Houses
 from assistant.server.wyoming.service import wyoming_service
 
 RATE = 16_000
@@ -103,6 +105,7 @@ def run(story: Callable[[Place], Awaitable[None]], world: World | None = None) -
             before = asyncio.all_tasks()
             place = Place(made, sock.getsockname()[1])
             async with place.left, wyoming_service(context_of(made), sock):
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)  # its connections inherit it
                 await asyncio.wait_for(story(place), 60.0)
             assert made.talks.active == 0 and made.llm.running == 0 and made.tts.running == 0
             left = asyncio.all_tasks() - before
@@ -431,3 +434,14 @@ def test_sound_of_any_rate_is_heard_at_ours(channels):
     sound = np.concatenate(heard)
     assert abs(sound.size - RATE) < 400
     assert np.argmax(np.abs(np.fft.rfft(sound))) / sound.size * RATE == pytest.approx(440, abs=2)
+
+
+def test_a_connection_that_the_system_gives_up_ends_without_an_error():
+    async def story(place: Place) -> None:
+        gone = asyncio.StreamReader()
+        gone.set_exception(TimeoutError(110, "Connection timed out"))
+        _, writer = await asyncio.open_connection("127.0.0.1", place.port)
+        await WyomingCaller(gone, writer, context_of(place.world), Houses(place.world.talks)).serve()
+        assert writer.is_closing()
+
+    run(story)
