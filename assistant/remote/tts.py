@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import from_pcm16
-from assistant.base.tongues import is_english, name_of
+from assistant.base.tongues import ENGLISH_NAMES, base_of, is_english
 from assistant.contracts import SpeechChunk, Synced
 from assistant.remote.server import Address, Server
 
@@ -49,8 +49,8 @@ class RemoteTTS:
             "stream_format": "audio",
             "speed": speed,
         }
-        if not is_english(language) and language is not None:
-            body["language"] = name_of(language)  # as servers name it that take one; others go by the text
+        if language is not None and not is_english(language) and (name := ENGLISH_NAMES.get(base_of(language))):
+            body["language"] = name  # as servers name it that take one; others go by the text
         odd = b""
         async with self._server.request("POST", "/audio/speech", body) as answer:
             if answer.content_type.startswith(NO_PCM):

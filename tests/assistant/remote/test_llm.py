@@ -132,6 +132,27 @@ async def scripted(chunks: list[bytes], status: int = 200, cut: bool = False) ->
     return server
 
 
+def test_a_voice_is_told_a_language_by_its_name_or_not_at_all():
+    told = []
+
+    async def post(request: web.Request) -> web.Response:
+        told.append((await request.json()).get("language"))
+        return web.Response(body=b"\0\0")
+
+    async def story() -> None:
+        app = web.Application()
+        app.router.add_post("/audio/speech", post)
+        async with TestServer(app) as server:
+            tts = RemoteTTS(Address(f"http://{server.host}:{server.port}", model="voice"))
+            for language in (None, "en-GB", "de-AT", "th"):
+                async with aclosing(tts.speak("talk", None, "p", "so", language=language)) as sounds:
+                    _ = [sound async for sound in sounds]
+            await tts.close()
+
+    asyncio.run(story())
+    assert told == [None, None, "German", None]
+
+
 def data(**event: object) -> bytes:
     return b"data: " + json.dumps(event).encode() + b"\n\n"
 
