@@ -111,9 +111,9 @@ with the built-in tools, made up by hand (`recipes/texts/scenes_written.py`, `sc
 the talks. Of two words that mean one thing the model still knows few.
 
 **Behind an interruption.** Run 16 practised any exchange behind a reply that was broken off at any word: before it, the texts held
-its continuation, its end or its last number only. Of 208 requests that were written after the run, each behind one of 14 long
-replies (`python -m recipes.interrupted --requests recipes/interrupted_second.txt`), 91.3 ± 1.9 % are answered as in a new talk, 78.8
-± 2.8 % with the weights of run 15; of the 217 by which its length was chosen 88.0 ± 2.2 %, 71.4 ± 3.1 % before. Run 16 alone has
+its continuation, its end or its last number only. After the run 208 requests were written, and each stands behind one of 14 long
+replies (`python -m recipes.interrupted --requests recipes/interrupted_second.txt`): 91.3 ± 1.9 % are answered as in a new talk, 78.8
+± 2.8 % with the weights of run 15. The 217 by which its length was chosen have 88.0 ± 2.2 %, 71.4 ± 3.1 % before. Run 16 alone has
 91.3 and 88.9 %, but on the table's set spoken replies 85.2 % and recall 39.1. Most of what is left
 are guesses at unknown wordings that differ from those in a new talk; about a third of these are as good as there or better. "Start" alone asks
 back; "start over" behind an interruption asks back, too.
