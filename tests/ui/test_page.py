@@ -299,7 +299,7 @@ def test_push_to_talk_by_keyboard_alone(speaking_browser: Browser, server: FakeS
     said = complaints(page)
     visit(page, server.url)
     order = []
-    for _ in range(16):
+    for _ in range(20):
         page.keyboard.press("Tab")
         order.append(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
     assert order[0] == "Skip to the conversation"
