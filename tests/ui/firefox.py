@@ -60,6 +60,13 @@ class Screen:
         self._process.communicate(timeout=60)
 
 
+STUCK_S = 60
+
+
+class Stuck(Exception):
+    """Firefox gave no answer at all for `STUCK_S`, though its process lives."""
+
+
 class Firefox:
     """One browser with one tab, headless unless its environment names a display. `complaints` collects errors and
     warnings of the page's console.
@@ -124,7 +131,10 @@ class Firefox:
         self._next += 1
         answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
         await self._socket.send_str(json.dumps({"id": self._next, "method": method, "params": params}))
-        event = await answer
+        try:
+            event = await asyncio.wait_for(answer, STUCK_S)
+        except TimeoutError:
+            raise Stuck(f"no answer to {method}") from None
         assert event["type"] == "success", (method, event)
         result: dict[str, Any] = event["result"]
         return result

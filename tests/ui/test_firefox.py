@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_server import WORD_MS, FakeServer, Script, tone
-from firefox import MISSING, Firefox
+from firefox import MISSING, Firefox, Stuck
 
 from tests.fakes.sound_system import SoundSystem
 
@@ -48,18 +48,25 @@ async def visit(url: str, speaker: SoundSystem, profile: Path) -> list[str]:
         return page.complaints
 
 
-def test_a_written_and_a_spoken_turn_are_answered_aloud() -> None:
+def talk() -> tuple[FakeServer, list[str], np.ndarray]:
+    """The server, the console's complaints, and what the loudspeaker was given."""
     script = Script(
         heard=["what time is it"], replies={"and now": "Still here.", "what time is it": "It is ten past nine."}
     )
     with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
         server, speaker = FakeServer(script).start(), SoundSystem(Path(folder))
         try:
-            complaints = asyncio.run(visit(server.url, speaker, Path(folder) / "profile"))
-            sound = speaker.sound()
+            return server, asyncio.run(visit(server.url, speaker, Path(folder) / "profile")), speaker.sound()
         finally:
             speaker.stop()
             server.stop()
+
+
+def test_a_written_and_a_spoken_turn_are_answered_aloud() -> None:
+    try:
+        server, complaints, sound = talk()
+    except Stuck:  # seen once: Firefox answered nothing for five minutes and used no time
+        server, complaints, sound = talk()
     assert complaints == []
     assert server.unknown == []
     assert server.held_ms[0] > 500
