@@ -95,7 +95,7 @@ By kind:
 that was told, the guard of words and the second opinion for the ears. Retrieval weighs how a reply begins, and the model decides. The
 scores above are with this room. Recall is low to the letter: mostly the line that was told is repeated ("You said: my locker is 12.")
 where the set wants "Your locker is 12.". Without the room, the weights of run 14 made the right call to 58.8 % of unseen tools, and
-called none where none fits in 55.8 %. Where a request shares no word with a tool, a call stands if the model gives it 0.8 or more
+called none where none fits in 55.8 %. A call for a request that shares no word with a tool stands if the model gives it 0.8 or more
 (run 14, writers' held-out sets: right call 50.5 %, none called where none fits 97.1; at 0.9 46.8 and 97.9; n 220, 140).
 
 **Strangers.** Other people's wordings (`python -m recipes.strangers`): 440 short talks that ask for something told before, 550
