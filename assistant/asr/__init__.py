@@ -21,6 +21,7 @@ raised         speech of people who shout
 recording      a whole recording, with segments
 rehearsal      does an engine keep up on this machine
 sense          was anything sensible said
+silero         the network behind the detector, on one thread
 streaming      Moonshine's streaming sizes, from a folder
 tiny/          the words that pocketsphinx knows, with their card
 tokens         Moonshine's pieces of text

