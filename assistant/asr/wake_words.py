@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ from assistant.base.sound import Pcm
 if TYPE_CHECKING:
     from pymicro_wakeword import MicroWakeWord
 
+BROKEN = (OSError, KeyError, ValueError, TypeError, RuntimeError)
+"""Raised for a model that cannot be loaded."""
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class MicroWakeWords:
@@ -31,12 +36,18 @@ class MicroWakeWords:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(phrase for phrase, _ in self.models)
+        """The phrases whose files are there."""
+        return tuple(phrase for phrase, path in self.models if path.is_file())
 
     def spotter(self) -> MicroSpotter:
-        from pymicro_wakeword import MicroWakeWord
-
-        return MicroSpotter([(phrase, MicroWakeWord.from_config(path)) for phrase, path in self.models])
+        """A model whose files are gone or damaged since the start is left out, and named in the log."""
+        models = []
+        for phrase, path in self.models:
+            try:
+                models.append((phrase, _loaded(path)))
+            except BROKEN as error:
+                log.warning("nothing listens for %r until %s can be loaded again: %s", phrase, path, error)
+        return MicroSpotter(models)
 
 
 class MicroSpotter:
@@ -77,12 +88,33 @@ def open_wake_words(folder: Path) -> MicroWakeWords | None:
     shipped = sorted((Path(found.origin).parent / "models").glob("*.json"))
     own = sorted(folder.glob("*.json"))
     words = MicroWakeWords(tuple((_phrase(path), path) for path in (*shipped, *own)))
-    if own:
+    for path in own:
         try:
-            words.spotter()
-        except (OSError, KeyError, ValueError, RuntimeError) as error:
-            raise SettingError(f"{folder} has a wake word that cannot be loaded: {error}") from error
+            _loaded(path)
+        except BROKEN as error:
+            raise SettingError(f"{path} describes a wake word that cannot be loaded: {error}") from error
     return words
+
+
+def _loaded(path: Path) -> MicroWakeWord:
+    """The model that this file describes. Raises one of `BROKEN`."""
+    import pymicro_wakeword
+    from pymicro_wakeword.wakeword import TfLiteWakeWord
+
+    library = next(Path(pymicro_wakeword.__file__).parent.glob("lib/*tensorflowlite_c.*"), None)
+    if library is None:
+        raise ValueError("the package pymicro-wakeword has no library for this machine")
+    model = path.parent / str(json.loads(path.read_text("utf-8"))["model"])
+    # The package hands on what the library returns unseen, so a file that is no model would end the whole process.
+    lite = TfLiteWakeWord(library).lib
+    opened = lite.TfLiteModelCreateFromFile(str(model).encode())
+    interpreter = opened and lite.TfLiteInterpreterCreate(opened, None)
+    if opened:
+        lite.TfLiteModelDelete(opened)
+    if not interpreter:
+        raise ValueError(f"{model} is not a TensorFlow Lite model that can be used, or is not there")
+    lite.TfLiteInterpreterDelete(interpreter)
+    return pymicro_wakeword.MicroWakeWord.from_config(path, library)
 
 
 def _phrase(path: Path) -> str:
