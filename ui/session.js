@@ -121,8 +121,10 @@ function editTurn(state, id, fields) {
 /** @param {State} state @param {Item} item @param {string|null|undefined} after @returns {State} */
 function insert(state, item, after) {
   const items = [...state.items];
-  const index = after === "root" ? -1 : items.findIndex((other) => other.id === after);
-  if (after && (index >= 0 || after === "root")) items.splice(index + 1, 0, item);
+  let index = after === "root" ? -1 : items.findIndex((other) => other.id === after);
+  const behind = after && (index >= 0 || after === "root");
+  while (behind && items[index + 1]?.id.startsWith(OWN_TOOL)) index += 1; // the server's order knows no such lines
+  if (behind) items.splice(index + 1, 0, item);
   else items.push(item);
   return { ...state, items };
 }
@@ -321,7 +323,9 @@ const ON = {
   },
   "assistant.tool_begun": (state, event) => settle(state, ({ tool }) => tool?.name === event.name && tool.args === event.arguments, "allowed"),
   "assistant.remembered": (state, { response_id: responseId, added = [], removed = [], at = 0 }) => {
-    const kept = added.reduce((/** @type {State} */ next, /** @type {string} */ text) =>
+    const known = (/** @type {string} */ text) => state.items.some((item) => item.kind === "kept" && item.text === text && item.responseId === responseId);
+    const fresh = added.filter((/** @type {string} */ text) => !known(text)); // of a talk that goes on, all of it is told again
+    const kept = fresh.reduce((/** @type {State} */ next, /** @type {string} */ text) =>
       insert(next, blank(`${OWN_TOOL}kept-${responseId}-${next.items.length}`, { kind: "kept", status: "completed", text, responseId, at }), null), state);
     return takenOut(kept, removed, responseId, at);
   },
@@ -424,7 +428,7 @@ export function reduce(state, event) {
 /** Whether there is a reply that can be stopped. @param {State} state */
 export const answering = (state) => state.link === "open" && (state.playing !== null || state.responseId !== null);
 
-/** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"waiting"|"listening"|"idle"} */
+/** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"waiting"|"called"|"listening"|"idle"} */
 export function phase(state) {
   if (state.link !== "open") return "offline";
   if (state.hearing) return "hearing";
@@ -432,5 +436,5 @@ export function phase(state) {
   if (state.responseId !== null || state.serverState === "thinking") return "thinking";
   const { status, muted, mode, held } = state.microphone;
   if (status !== "on" || muted || (mode === "push" && !held)) return "idle";
-  return mode === "open" && byName(state) && state.gate === "waiting" ? "waiting" : "listening";
+  return mode === "open" && byName(state) && state.gate !== "open" ? state.gate : "listening";
 }

@@ -124,8 +124,10 @@ class Protocol:
 
     # ------------------------------------------------------------------------------- opening
 
-    def opening(self, items: Sequence[Item] = (), problems: Sequence[PeerError] = ()) -> list[Json]:
-        """The first frames: the session, the conversation, the items of an old conversation, and any problems."""
+    def opening(
+        self, history: Sequence[Item | talk.MemoryChanged] = (), problems: Sequence[PeerError] = ()
+    ) -> list[Json]:
+        """The first frames: the session, the conversation, what an old conversation holds, and any problems."""
         frames = [
             self._session("session.created"),
             self._event(
@@ -136,7 +138,10 @@ class Protocol:
         previous: Json = {}
         # A returning client may have lost its state, and clients build their list of items from these events alone, so
         # an old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
-        for item in items:
+        for item in history:
+            if isinstance(item, talk.MemoryChanged):
+                frames += self._frames(item)
+                continue
             for kind in ("added", "done"):
                 frames.append(self._event(f"conversation.item.{kind}", {"item": self._item(item)} | previous))
             previous = {"previous_item_id": item.id}

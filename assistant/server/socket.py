@@ -235,7 +235,8 @@ async def _serve(
         session.abilities.possible,
     )  # fmt: skip
     protocol = Protocol(wire, context.facts, config, extensions)
-    await Connection(ws, request.transport, session, protocol, context).serve(protocol.opening(session.items, problems))
+    opening = protocol.opening(session.history, problems)
+    await Connection(ws, request.transport, session, protocol, context).serve(opening)
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from assistant.contracts import CallPiece
 from assistant.events import (
     FunctionCall,
     FunctionOutput,
+    Item,
     McpApprovalRequest,
     McpCall,
     MemoryChanged,
@@ -30,7 +32,7 @@ from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.tools.registry import Tool, ToolResult
-from assistant.tools.rows import MEMORY
+from assistant.tools.rows import MEMORY, Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +200,24 @@ class OwnCalls:
 
 def remembered(response_id: str, result: ToolResult) -> MemoryChanged | None:
     """Report the changes that a tool made to the memory, if any."""
-    changes = [change for key, change in result.changes.items() if key.startswith(f"{MEMORY} ")]
-    gone, new = (tuple(str(cells[1]) for change in changes if (cells := change[at]) is not None) for at in (0, 1))
+    gone, new = _memory_changes(result.changes)
     if result.effect == "forget":
         gone = (result.argument,)
     return MemoryChanged(response_id, new, gone) if gone or new else None
+
+
+def told_again(entries: Iterable[Entry], known: Collection[str]) -> Iterator[Item | MemoryChanged]:
+    """A talk's items for a front, and what each reply added to the memory, before its words as when it was new.
+    `known`: the sentences that are remembered still."""
+    for entry in entries:
+        new = tuple(text for text in _memory_changes(entry.changes)[1] if text in known)
+        if new:
+            yield MemoryChanged(entry.response_id or "", new, ())
+        if not entry.hidden:
+            yield entry.item
+
+
+def _memory_changes(changes: Changes) -> tuple[tuple[str, ...], ...]:
+    """The sentences that left the memory, and those that came into it."""
+    rows = [change for key, change in changes.items() if key.startswith(f"{MEMORY} ")]
+    return tuple(tuple(str(cells[1]) for change in rows if (cells := change[at]) is not None) for at in (0, 1))

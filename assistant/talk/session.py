@@ -38,6 +38,7 @@ from assistant.events import (
     Event,
     Item,
     ItemRetrieved,
+    MemoryChanged,
     Message,
     ReportHeard,
     RetrieveItem,
@@ -75,6 +76,7 @@ from assistant.talk.messages import (
     UserProgress,
     UserWords,
 )
+from assistant.talk.own_calls import told_again
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.preferences import Preferences
 from assistant.talk.replies import Replies
@@ -85,7 +87,8 @@ from assistant.talk.tool_effects import ToolEffects
 from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
-from assistant.tools.rows import Changes
+from assistant.tools.errors import AnswerError
+from assistant.tools.rows import MEMORY, Changes
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Handles a message of one kind."""
@@ -153,6 +156,15 @@ class Session:
     def items(self) -> tuple[Item, ...]:
         """The conversation, oldest first."""
         return self.conversation.items
+
+    @property
+    def history(self) -> tuple[Item | MemoryChanged, ...]:
+        """The conversation for a front that comes back to it: with the sentences that it added to the memory, where it
+        did. One that has been taken out since is not named."""
+        kept = self._context.view.kept
+        with contextlib.suppress(AnswerError):  # a memory that cannot be read is reported when a talk needs it
+            return tuple(told_again(self.conversation, {row.text for row in kept.things(MEMORY)}))
+        return self.items
 
     @property
     def abilities(self) -> Abilities:

@@ -83,6 +83,11 @@ test("what is kept stands in the talk, and what is taken back stands there as ta
   const kept = (state) => state.items.filter((item) => item.kind === "kept").map((item) => [item.text, item.status]);
   let state = run([...OPEN, ...SPOKEN, ...REPLY, { type: "assistant.remembered", response_id: "r1", added: ["I like tea"], removed: [] }, ...DONE]);
   assert.deepEqual(kept(state), [["I like tea", "completed"]]);
+  const again = { type: "assistant.remembered", response_id: "r1", added: ["I like tea"], removed: [] };
+  assert.equal(kept(run([again], state)).length, 1, "told again to a page that comes back");
+  const item = (id, role, previous) => ({ type: "conversation.item.added", item: { id, type: "message", role, content: [] }, previous_item_id: previous });
+  const loaded = run([...OPEN, item("u1", "user"), again, item("a1", "assistant", "u1")]);
+  assert.deepEqual(loaded.items.map((one) => one.kind), ["message", "kept", "message"], "where it stood before");
   assert.deepEqual(kept(run([{ type: "page.takenOut", text: "I like tea" }], state)), [["I like tea", "gone"]]);
   state = run([{ type: "conversation.item.deleted", item_id: "a1" }], state);
   assert.deepEqual(kept(state), [], "it goes with its turn");
@@ -283,7 +288,8 @@ test("a talk that waits for its name says so until it is called", () => {
   const waiting = run([{ type: "session.updated", session: session(true) }], on);
   assert.equal(phase(waiting), "waiting");
   const called = run([{ type: "assistant.wake", state: "called", called: "Ada" }], waiting);
-  assert.equal(phase(called), "listening");
-  assert.equal(phase(run([{ type: "session.updated", session: session(true) }], called)), "listening");
+  assert.equal(phase(called), "called");
+  assert.equal(phase(run([{ type: "session.updated", session: session(true) }], called)), "called");
+  assert.equal(phase(run([{ type: "assistant.wake", state: "open" }], called)), "listening");
   assert.equal(phase(run([{ type: "assistant.wake", state: "waiting" }, { type: "session.updated", session: session(false) }], called)), "listening");
 });

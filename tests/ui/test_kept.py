@@ -185,6 +185,10 @@ def test_what_is_remembered_is_seen_edited_and_forgotten(page: Page, product: Pr
     write(page, "what is 12 times 9")
     write(page, "make a note that my sister is called Ann")
     expect(page.locator(".call .tool").last).to_contain_text("Kept: my sister is called", timeout=SLOW)
+    page.reload()
+    line = page.locator("#conversation li:nth-last-child(2)")  # before the words of the reply that kept it
+    expect(line).to_contain_text("Kept: my sister is called", timeout=SLOW)
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
     page.click("#remembered")
     rows = page.locator("#memory-list li")
     ann, tea = rows.filter(has_text="called Ann"), rows.filter(has_text="tea")

@@ -99,6 +99,14 @@ def test_a_resumed_conversation_is_told_oldest_first():
     ]  # fmt: skip
 
 
+def test_what_a_resumed_conversation_added_to_the_memory_stands_where_it_did():
+    added = talk.MemoryChanged("resp_1", ("I like tea",))
+    old = [Message("a", "user", (TextPart("hi"),)), added, Message("b", "assistant", (TextPart("ho"),))]
+    frames = connection("memory").opening(old)[2:]
+    assert [frame.get("added") or frame["item"]["id"] for frame in frames] == ["a", "a", ["I like tea"], "b", "b"]
+    assert frames[-1]["previous_item_id"] == "a" and "assistant.remembered" not in types(connection().opening(old))
+
+
 def test_spoken_reply_keeps_the_order_and_validates_against_the_sdk():
     protocol = connection()
     frames = protocol.opening() + play(protocol, spoken_reply(np.zeros(2400, np.float32)))

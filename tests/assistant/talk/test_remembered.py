@@ -142,11 +142,14 @@ def test_told_in_one_talk_and_asked_in_the_next(tmp_path: Path, again: Callable[
     world = home.start()
 
     async def story() -> None:
-        await world.talk(*asked(TELLS, ASKS), until=20, microphone=False)
+        first = await world.talk(*asked(TELLS, ASKS), until=20, microphone=False)
         assert said(world) == [f"Okay: remembered: {FACT}.", "I do not know."], "the talk itself has the words"
         [changed] = world.of(MemoryChanged)
         assert changed.added == (FACT,) and changed.response_id == world.of(ResponseDone)[0].response.id
         after = again(home)
+        resumed = await after.talk(until=1, resume=first.talk, microphone=False)
+        shown = [one.added if isinstance(one, MemoryChanged) else one.role for one in resumed.history]
+        assert shown == ["user", (FACT,), "assistant", "user", "assistant"]
         after.log.clear()
         await after.talk(*asked(ASKS), until=10, microphone=False)
         assert said(after) == ["You like Zanzibar tea."]
