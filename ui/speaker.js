@@ -15,8 +15,6 @@ export const DUCKED = 0.22;
 const STOPPING_MS = 200;
 /** A speaker that has not started by then has to be looked after by a person. */
 const SILENT_MS = 4000;
-const NOTES_HZ = [660, 990];
-const NOTE_S = 0.11;
 const KEPT_VOLUME = "volume";
 
 export class Speaker {
@@ -70,20 +68,9 @@ export class Speaker {
     this._changed();
   }
 
-  /** The sound that answers a name: two soft tones. */
+  /** The sound that answers a name. */
   chime() {
-    const context = this._playback?.context;
-    if (!context || this.quiet) return;
-    NOTES_HZ.forEach((hertz, i) => {
-      const [tone, level, at] = [context.createOscillator(), context.createGain(), context.currentTime + i * NOTE_S];
-      tone.frequency.value = hertz;
-      level.gain.setValueAtTime(0, at);
-      level.gain.linearRampToValueAtTime(0.12 * this.volume, at + NOTE_S / 2);
-      level.gain.linearRampToValueAtTime(0, at + NOTE_S);
-      tone.connect(level).connect(context.destination);
-      tone.start(at);
-      tone.stop(at + NOTE_S);
-    });
+    this._playback?.chime();
   }
 
   async _open() {

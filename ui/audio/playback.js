@@ -7,6 +7,10 @@ import { HELD, IDLE, PLAYING } from "./player.js";
 /** Samples kept on their way to the worklet; the rest waits here, so a long reply needs no long ring. */
 const AHEAD = WIRE_RATE * 8;
 const WAKING_MS = 600;
+/** Two soft tones, a fifth apart. */
+const NOTES_HZ = [660, 990];
+const NOTE_S = 0.11;
+const NOTE_LEVEL = 0.12;
 
 /**
  * @typedef {{rendered: number, frame: number, startFrame: number, queued: number, state: number,
@@ -59,6 +63,21 @@ export class Playback {
   /** Of replies, beside the system's own. @param {number} volume 0..1 */
   set volume(volume) {
     this._gain.gain.setTargetAtTime(volume, this.context.currentTime, 0.01); // a jump would click
+  }
+
+  /** The sound that answers a name, beside what is queued and as loud as replies are. */
+  chime() {
+    NOTES_HZ.forEach((hertz, i) => {
+      const at = this.context.currentTime + i * NOTE_S;
+      const tone = new OscillatorNode(this.context, { frequency: hertz });
+      const level = new GainNode(this.context, { gain: 0 });
+      level.gain.setValueAtTime(0, at);
+      level.gain.linearRampToValueAtTime(NOTE_LEVEL, at + NOTE_S / 2);
+      level.gain.linearRampToValueAtTime(0, at + NOTE_S);
+      tone.connect(level).connect(this._gain);
+      tone.start(at);
+      tone.stop(at + NOTE_S);
+    });
   }
 
   /** Whether this browser can choose a loudspeaker for a page. */

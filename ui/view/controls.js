@@ -48,7 +48,8 @@ function sentence(state, now, name) {
     case "thinking": return "Thinking";
     case "speaking": return microphone.status === "on" && microphone.mode === "open" && !microphone.muted ? `${name} is speaking. Just talk to interrupt.` : `${name} is speaking`;
     case "waiting": return `Say “${name}” to begin`;
-    case "listening": return microphone.mode === "push" ? "Go on, I am listening" : "Listening";
+    case "called": return "Yes? I am listening";
+    case "listening": return microphone.mode === "push" ? "Go on, I am listening" : byName(state) ? "Listening. No name is needed now" : "Listening";
     default: break;
   }
   if (microphone.status === "asking") return "Your browser asks to use the microphone";
