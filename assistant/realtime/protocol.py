@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -94,6 +94,10 @@ class WireSession:
     languages: tuple[str, ...] | None = None
 
 
+History: TypeAlias = Sequence[Item | talk.MemoryChanged]
+"""A talk's items, and among them what was added to the memory."""
+
+
 class Protocol:
     """The wire side of one talk."""
 
@@ -124,17 +128,10 @@ class Protocol:
 
     # ------------------------------------------------------------------------------- opening
 
-    def opening(
-        self, history: Sequence[Item | talk.MemoryChanged] = (), problems: Sequence[PeerError] = ()
-    ) -> list[Json]:
+    def opening(self, history: History = (), problems: Sequence[PeerError] = ()) -> list[Json]:
         """The first frames: the session, the conversation, what an old conversation holds, and any problems."""
-        frames = [
-            self._session("session.created"),
-            self._event(
-                "conversation.created",
-                {"conversation": {"id": self._conversation_id, "object": "realtime.conversation"}},
-            ),
-        ]
+        conversation = {"id": self._conversation_id, "object": "realtime.conversation"}
+        frames = [self._session("session.created"), self._event("conversation.created", {"conversation": conversation})]
         previous: Json = {}
         # A returning client may have lost its state, and clients build their list of items from these events alone, so
         # an old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
