@@ -72,20 +72,31 @@ def preview(service: Service, manager: Manager) -> int:
 
 
 def install(service: Service, manager: Manager) -> int:
-    """Raises AssistantError if the manager does not start it; its file is then as it was before."""
+    """Raises AssistantError if the manager does not start it; the service that was there, if any, then runs again."""
     file = manager.file
     (service.home / "logs").mkdir(parents=True, exist_ok=True)  # launchd makes no folder
-    before = file.read_text("utf-8") if file.is_file() else None
-    if before is not None:
-        _ask(manager.stop)  # launchd refuses to start what already runs, and systemd would let the old one run on
+    before = file.read_bytes() if file.is_file() else None
     file.parent.mkdir(parents=True, exist_ok=True)
     save(file, service.text_for(file).encode())
+    if before is not None:
+        _ask(manager.stop)  # launchd refuses to start what already runs, and systemd would let the old one run on
     if (trouble := _ask(manager.start)) is not None:
-        file.unlink() if before is None else save(file, before.encode())
-        raise AssistantError(f"{trouble}. Nothing was installed; do it as the user who is logged in, without sudo")
+        kept = _put_back(before, manager)
+        raise AssistantError(f"{trouble}. Nothing was installed{kept}; do it as the user who logged in, without sudo")
     print(f"installed: {file}\nIt runs now, and starts when you log in. {manager.advice}".rstrip())
     print("`assistant service status` names its page, `assistant service rm` removes it.")
     return 0
+
+
+def _put_back(before: bytes | None, manager: Manager) -> str:
+    """The service whose file was `before` runs again, or what was begun is undone. Returns that in words."""
+    if before is None:
+        _ask(manager.stop)  # systemd links the unit before it starts it
+        manager.file.unlink()
+        return ""
+    save(manager.file, before)
+    trouble = _ask(manager.start)
+    return ", and the old service runs on" if trouble is None else f", and the old service stands still: {trouble}"
 
 
 def remove(manager: Manager) -> int:

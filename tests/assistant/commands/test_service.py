@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assistant import cli
+from assistant.base.errors import AssistantError
 from assistant.commands import service
 from assistant.commands._unit import Service, program_of
 
@@ -19,10 +20,16 @@ ODD = Service(
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> service.Manager:
-    """Its commands note that they were called; the file `broken` has the start fail."""
-    said = f"echo $0 >> {tmp_path}/said; test $0 != start || ! test -f {tmp_path}/broken || (echo no bus; exit 1)"
+    """Its commands note that they were called. A start copies the unit to `runs`, and a stop removes that; the start
+    fails for the words in the file `broken`."""
+    unit, runs = tmp_path / "units" / "assistant.service", tmp_path / "runs"
+    said = f"""echo $0 >> {tmp_path}/said
+case $0 in
+  start) if grep -sq -f {tmp_path}/broken {unit}; then echo no bus; exit 1; fi; cp {unit} {runs} ;;
+  stop) rm -f {runs} ;;
+esac"""
     start, stop, status = (("sh", "-c", said, word) for word in ("start", "stop", "status"))
-    one = service.Manager(tmp_path / "units" / "assistant.service", (start,), (stop,), status, "journalctl", "Linger.")
+    one = service.Manager(unit, (start,), (stop,), status, "journalctl", "Linger.")
     monkeypatch.setattr(service, "find_manager", lambda platform: one)
     monkeypatch.setattr(service, "_program", lambda: Path(shutil.which("true") or "true"))
     monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "home"))
@@ -47,12 +54,35 @@ def test_installed_seen_and_removed(manager: service.Manager, tmp_path: Path, ca
 
 
 def test_a_start_that_fails_leaves_what_was_there(manager: service.Manager, tmp_path: Path, capsys) -> None:
-    (tmp_path / "broken").touch()
+    (tmp_path / "broken").write_text("ExecStart\n")
     assert cli.main(["service", "install"]) == 1
-    assert "no bus" in capsys.readouterr().err and not manager.file.exists()
-    manager.file.write_text("before")
-    assert cli.main(["service", "install"]) == 1
-    assert manager.file.read_text() == "before"
+    told = capsys.readouterr().err
+    assert "no bus" in told and "there" not in told and not manager.file.exists()
+    assert (tmp_path / "said").read_text().split() == ["start", "stop"], "what the start had linked is unlinked"
+
+
+def test_an_install_that_fails_has_the_service_before_it_run_on(
+    manager: service.Manager, tmp_path: Path, capsys, monkeypatch
+) -> None:
+    runs, broken = tmp_path / "runs", tmp_path / "broken"
+    assert cli.main(["service", "install", "--", "--port", "9000"]) == 0
+    before = manager.file.read_bytes()
+    broken.write_text("9001\n")
+    assert cli.main(["service", "install", "--", "--port", "9001"]) == 1
+    assert "no bus" in (told := capsys.readouterr().err) and "the old service runs on" in told
+    assert manager.file.read_bytes() == runs.read_bytes() == before
+    broken.write_text("ExecStart\n")
+    assert cli.main(["service", "install", "--", "--port", "9001"]) == 1
+    assert "the old service stands still" in capsys.readouterr().err and manager.file.read_bytes() == before
+    broken.unlink()
+    assert cli.main(["service", "install", "--", "--port", "9000"]) == 0 and runs.exists()
+
+    def no_room(path: Path, data: bytes) -> None:
+        raise AssistantError("no room")
+
+    monkeypatch.setattr(service, "save", no_room)
+    assert cli.main(["service", "install", "--", "--port", "9002"]) == 1
+    assert runs.read_bytes() == before, "nothing is stopped before the new file stands"
 
 
 @pytest.mark.parametrize(
