@@ -23,6 +23,7 @@ from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
+from assistant.base.extras import adding
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Rescorer, Transcript
@@ -48,7 +49,7 @@ def shipped_weights() -> Path:
             return folder
     raise SettingError(
         "the speech model Moonshine tiny was not found; it comes inside moonshine-voice 0.1.0 (later versions have no "
-        "weights inside). Run: pip install moonshine-voice==0.1.0"
+        f"weights inside). Run: {adding('ears')}"
     )
 
 
