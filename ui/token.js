@@ -7,12 +7,16 @@ const KEPT = "token";
 const CARRIED = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /**
- * From the address (`#token=…`), or as it was kept on this device: an installed page opens without it.
+ * From the address (`#token=…`), or as it was kept on this device: an installed page opens without it. It does not stay in
+ * the address, which is seen, copied and bookmarked.
  * @returns {string|null} null, too, for one that cannot be sent: the server then asks for one
  */
 export function ownToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) localStorage.setItem(KEPT, given);
+  if (given) {
+    localStorage.setItem(KEPT, given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
   const token = given || localStorage.getItem(KEPT);
   return token !== null && CARRIED.test(token) ? token : null;
 }
@@ -29,7 +33,6 @@ export async function askForToken(asker) {
   dialog.showModal();
   byId("unlock").onsubmit = () => {
     localStorage.setItem(KEPT, byId("token").value.trim());
-    history.replaceState(null, "", location.pathname); // a wrong one in the address would be taken again
     location.reload();
   };
 }

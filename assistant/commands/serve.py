@@ -3,9 +3,10 @@
   assistant serve                               choose models for this machine, serve http://127.0.0.1:8765
   assistant serve --profile desk                use larger models, fetched with `assistant pull desk`
   assistant serve --llm http://gpu-box:8000/v1  use the language model of another server (vLLM, SGLang, llama.cpp …)
-  assistant serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --tls cert.pem key.pem
+  assistant serve --host 0.0.0.0 --tls cert.pem key.pem   with a token in config.toml: token = "…"
 
-Settings can also stand in $ASSISTANT_HOME/config.toml, or in variables such as ASSISTANT_PORT.
+Settings can also stand in $ASSISTANT_HOME/config.toml, or in variables such as ASSISTANT_PORT. A token belongs there:
+everybody on this machine can read --token in the list of processes.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     talk.add_argument("--sleep-after", metavar="MINUTES", help="free the models' memory after this long without work "
                       "(0: never)")
     net = parser.add_argument_group("network")
-    net.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs --token")
+    net.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
     net.add_argument("--port", metavar="N", help="port to listen on (8765); 0: any free one")
-    net.add_argument("--token", metavar="TEXT", help="secret that clients must send, at least 8 characters")
+    net.add_argument("--token", metavar="TEXT", help="secret that clients must send, at least 8 characters; safer "
+                     "in config.toml or ASSISTANT_TOKEN")
     net.add_argument("--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve https: the certificate and its "
                      "key, as PEM files")
     net.add_argument("--allow", action="append", metavar="NAME|URL", help="another name of this server, or the address "
@@ -75,6 +77,9 @@ def run(args: argparse.Namespace) -> int:
     tls = None if args.tls is None else tls_context(*args.tls)
     if tls is None and not is_loopback(config.host):
         print(f"note: without TLS the network can read everything, the token too. {TLS_HINT}", file=sys.stderr)
+    if args.token:
+        print("note: other users of this machine see --token in the list of processes; config.toml and ASSISTANT_TOKEN "
+              "keep it from them", file=sys.stderr)
     sys.setswitchinterval(HANDOVER_SECONDS)
     return run_async(serve(config, gate, tls, not args.no_browser, args.wake))
 

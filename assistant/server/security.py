@@ -75,8 +75,8 @@ def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: 
         raise SettingError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
     if not is_loopback(host) and token is None:
         raise SettingError(
-            f"{host} can be reached from other machines, so a token is needed: pass --token (make one with "
-            f"`openssl rand -hex 16`). {TLS_HINT}"
+            f"{host} can be reached from other machines, so a token is needed: write token = \"…\" into config.toml in "
+            f"the home folder, which `assistant doctor` names (`openssl rand -hex 16` makes a token). {TLS_HINT}"
         )
     return Gate(
         host.lower(),

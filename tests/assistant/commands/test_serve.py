@@ -15,7 +15,7 @@ from capsules.registry import Budgets, Listing
 def test_serve_refuses_what_is_unsafe_or_impossible_before_it_loads_anything(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path))
     assert cli.main(["serve", "--host", "0.0.0.0"]) == 1
-    assert "--token" in capsys.readouterr().err
+    assert "config.toml" in capsys.readouterr().err
     assert cli.main(["serve", "--tls", "x.pem", "y.pem"]) == 1
     assert "--tls: there is no file x.pem" in capsys.readouterr().err
     for name in ("x.pem", "y.pem"):

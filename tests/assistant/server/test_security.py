@@ -64,7 +64,7 @@ def test_keys():
 
 
 def test_binding_elsewhere_needs_a_token_and_says_how_to_get_tls():
-    with pytest.raises(SettingError, match=r"--token.*--tls CERT KEY"):
+    with pytest.raises(SettingError, match=r"config\.toml.*--tls CERT KEY"):
         make_gate("0.0.0.0", None)
     with pytest.raises(SettingError, match="8 characters"):
         make_gate("0.0.0.0", "short")
