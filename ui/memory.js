@@ -3,7 +3,7 @@
 const PATH = "/v1/memory";
 
 /** @typedef {{text: string, comment: string, talk: {id: string, name: string}|null, turn: number|null}} Sentence `comment`: what stands beside it in the file */
-/** @typedef {{data: Sentence[], file: string}} Memory */
+/** @typedef {{data: Sentence[], file: string, complaint: string}} Memory `complaint`: what is wrong with the file, in words */
 
 export class MemoryFile {
   /** Each method raises Error with what the server says. @param {import("./asker.js").Asker} asker */

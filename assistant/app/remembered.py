@@ -38,7 +38,8 @@ class HandsOnMemory:
             talk, turn = added.get(row.serial, (None, None))
             where = None if talk is None else {"id": talk.talk, "name": talk.name or talk.begins}
             data.append({"text": row.text, "comment": beside.get(row.text, ""), "talk": where, "turn": turn})
-        return {"data": data, "file": FILE}
+        complaint = home.memory.complaint if home.memory is not None else ""
+        return {"data": data, "file": FILE, "complaint": complaint}
 
     async def keep_sentence(self, text: str) -> None:
         sentence = self._sentence(text)

@@ -1,5 +1,5 @@
-"""A remembered sentence taken out of a talk: every item that has all of its words, and the exchanges that stored it and
-asked to forget it.
+"""A remembered sentence taken out of a talk: the exchanges that stored it and asked to forget it, and all of its words
+wherever a question and its answer, or either alone, have them together.
 
 Pure. A mark stands in place of words that were taken out, so the talk keeps its order and its ids.
 """
@@ -7,7 +7,7 @@ Pure. A mark stands in place of words that were taken out, so the talk keeps its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from assistant.events import AudioPart, FunctionCall, FunctionOutput, Message, TextPart
@@ -29,9 +29,18 @@ def without_fact(entries: Iterable[Entry], fact: str) -> list[Entry]:
     wanted = _words(fact)
     stored = {at for at, entry in enumerate(found) if key in entry.changes or _forgets(entry, wanted)}
     told = {at for at in range(len(found)) for place in stored if _exchange(found, at) == _exchange(found, place)}
-    return [
-        _marked(entry, key) if at in told or wanted <= _words(_text(entry)) else entry for at, entry in enumerate(found)
-    ]
+    words = [_words(_text(entry)) for entry in found]
+    for begin, end in _asked_and_answered(found):
+        if wanted <= frozenset().union(*words[begin:end]):
+            told.update(at for at in range(begin, end) if wanted & words[at])
+    return [_marked(entry, key) if at in told else entry for at, entry in enumerate(found)]
+
+
+def _asked_and_answered(entries: list[Entry]) -> Iterator[tuple[int, int]]:
+    """Begin and end of the stretches from one's words to the end of the other's: `what is my code`, `it is 4711`."""
+    said = [at for at, entry in enumerate(entries) if isinstance(entry.item, Message) or at == 0]
+    ends = [*said[2:], len(entries), len(entries)]
+    yield from zip(said, ends[: len(said)], strict=True)
 
 
 def _exchange(entries: list[Entry], at: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable
@@ -41,15 +42,22 @@ class MemoryFile:
         self._path = path
         self._seen: tuple[int, ...] | None = None
         self._facts: tuple[str, ...] = ()
+        self.complaint = ""
+        """A sentence about what is wrong with the file as it was last read."""
 
     def facts(self) -> tuple[str, ...]:
         """The sentences as the file says them now, each once."""
         if (stamp := self.stamp()) != self._seen:
-            self._seen = stamp
+            self._seen, self.complaint = stamp, ""
             try:
-                self._facts = _facts_in(self._path.read_text("utf-8")) if stamp else ()
+                found = _facts_in(_text_of(self._path)) if stamp else ()
+                self._facts = found[:MOST]
+                if len(found) > MOST:
+                    self.complaint = f"{FILE} has {len(found):,} sentences; talks begin with the first {MOST}."
             except (OSError, ValueError) as error:
-                log.warning("%s cannot be read and holds as it was: %s", self._path, error)
+                self.complaint = f"{FILE} cannot be read, and what it said before holds until it can: {error}"
+            if self.complaint:
+                log.warning("%s: %s", self._path.parent, self.complaint)
         return self._facts
 
     def stamp(self) -> tuple[int, ...]:
@@ -82,6 +90,8 @@ class MemoryFile:
                 raise ValueError("facts is not a list")
             for fact in put:
                 facts.add_line(fact, indent="  ", comment=day or None)
+            if put and not re.search(r"\n\s*\]$", facts.as_string()):
+                facts.add_line(indent="")  # the comment would take in the bracket
 
         self._edit(edit)
 
@@ -98,7 +108,7 @@ class MemoryFile:
     def comments(self) -> dict[str, str]:
         """The comments that stand beside sentences in the file."""
         try:
-            lines = self._path.read_text("utf-8").splitlines()
+            lines = _text_of(self._path).splitlines()
             found = [one for one in map(_BESIDE.fullmatch, lines) if one]
             return {plain(tomllib.loads(f"fact = {one['fact']}")["fact"]): one["comment"] for one in found}
         except (OSError, ValueError):
@@ -109,13 +119,24 @@ class MemoryFile:
         import tomlkit
 
         try:
-            document = tomlkit.parse(self._path.read_text("utf-8") if self._path.is_file() else NEW)
+            file = self._path.resolve()  # a link stays one
+            mode = file.stat().st_mode if file.exists() else 0
+            if mode and not (mode & 0o222 and os.access(file, os.W_OK)):  # a rename would get past that
+                raise PermissionError(f"{FILE} is read-only")
+            document = tomlkit.parse(_text_of(file) if mode else NEW)
             edit(document)
             text = tomlkit.dumps(document)
             _facts_in(text)
-            write_durably(self._path, [text.encode()])
-        except (OSError, ValueError) as error:
+            write_durably(file, [text.encode()])
+            if mode:
+                file.chmod(mode & 0o777)
+        except (OSError, ValueError, RuntimeError) as error:  # the last: a link that leads to itself
             raise AnswerError(f"{self._path} cannot be changed: {error}", "I could not store that.") from error
+
+
+def _text_of(file: Path) -> str:
+    """Line breaks as they are, and without the mark that some editors begin a file with."""
+    return file.read_bytes().decode("utf-8-sig")
 
 
 def plain(text: str) -> str:
@@ -137,4 +158,4 @@ def serial_of(fact: str) -> int:
 def _facts_in(text: str) -> tuple[str, ...]:
     found = [value for values in tomllib.loads(text).values() if isinstance(values, list) for value in values]
     facts = (plain(value) for value in found if isinstance(value, str))
-    return tuple(dict.fromkeys(fact for fact in facts if fact))[:MOST]
+    return tuple(dict.fromkeys(fact for fact in facts if fact))

@@ -20,11 +20,11 @@ export function memoryDialog({ memory, current, onOpen, onForgotten }) {
   /** @param {Promise<import("../memory.js").Memory>} asked @param {string} [done] */
   async function attempt(asked, done = "") {
     try {
-      const { data, file } = await asked;
+      const { data, file, complaint } = await asked;
       list.replaceChildren(...data.map(row));
-      if (data.length === 0) list.append(make("li.empty", { text: "Nothing is remembered yet. Say “remember that …”, or write a sentence here." }));
+      if (data.length === 0) list.append(make("li.empty", { text: "Nothing is remembered yet. Write a sentence here, or ask in a talk to have one noted." }));
       setText(byId("memory-file"), `Every talk begins with these sentences. They are ${file} in the home folder of the machine that runs the assistant, and nowhere else; you can edit that file too.`);
-      tell(done);
+      tell([done, complaint].filter((part) => part).join(" "));
       return true;
     } catch (error) {
       tell(/** @type {Error} */ (error).message);

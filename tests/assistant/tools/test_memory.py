@@ -68,7 +68,7 @@ def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path:
     path.write_text(BY_HAND)
     assert "jazz" in memory.facts()
     path.write_text("facts = [")
-    assert "jazz" in memory.facts()
+    assert "jazz" in memory.facts() and "cannot be read" in memory.complaint
     with pytest.raises(AnswerError, match="cannot be changed"):
         memory.change([], ["more"])
     assert path.read_text() == "facts = ["
@@ -78,11 +78,48 @@ def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path:
     assert memory.facts() == ()
 
 
+@pytest.mark.parametrize(
+    "text", ['facts = [ "a" ]', 'facts = ["a", "b", ] # mine', 'facts = [\n"a" # mine\n]', '\ufefffacts = []\r\n# mine', ""]
+)
+def test_every_form_of_the_list_takes_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "memory.toml"
+    path.write_bytes(text.encode())
+    memory = MemoryFile(path)
+    before = memory.facts()
+    memory.change([], ["I like tea"], "2026-11-28 09:30")
+    assert MemoryFile(path).facts() == (*before, "I like tea") and not memory.complaint
+    memory.change([*before, "I like tea"], [])
+    assert memory.facts() == () and ("# mine" in path.read_text()) == ("# mine" in text and '"a" # mine' not in text)
+
+
+def test_a_link_stays_a_link_and_a_file_that_may_not_be_written_stays_as_it_is(tmp_path: Path) -> None:
+    elsewhere, link = tmp_path / "dotfiles.toml", tmp_path / "memory.toml"
+    elsewhere.write_text('facts = ["a"]\n')
+    elsewhere.chmod(0o640)
+    link.symlink_to(elsewhere)
+    memory = MemoryFile(link)
+    memory.change([], ["b"])
+    assert link.is_symlink() and "b" in elsewhere.read_text() and elsewhere.stat().st_mode & 0o777 == 0o640
+    elsewhere.chmod(0o440)
+    with pytest.raises(AnswerError, match="read-only"):
+        memory.change(["b"], [])
+    assert memory.facts() == ("a", "b")
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(AnswerError, match="cannot be changed"):
+        memory.change([], ["c"])
+
+
 def test_a_full_memory_and_a_long_sentence_are_refused(tmp_path: Path) -> None:
     memory = MemoryFile(tmp_path / "memory.toml")
     memory.change([], [f"fact {number}" for number in range(MOST)])
     with pytest.raises(AnswerError, match="full"):
         memory.change([], ["one more"])
+    path = tmp_path / "memory.toml"
+    path.write_text(path.read_text().replace("]", '  "more", "and more"\n]'))
+    assert len(memory.facts()) == MOST and f"has {MOST + 2} sentences" in memory.complaint
+    memory.change(["fact 3"], [])
+    assert memory.facts()[-1] == "more"
     assert "characters" in call(talk(tmp_path), "remember", fact="x" * (LONGEST + 1)).text
 
 
