@@ -176,7 +176,7 @@ async def open_talks(
         aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
         home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays, memory, pages)))
         open_household(home, config.home, models.deployment.journals, report)
-        tools = partial(_own_tools, personas, home=home, own=(*own.tools, *servers.tools), names=models.builtin)
+        tools = partial(_own_tools, personas, home=home, own=lambda: (*own.tools, *servers.tools), names=models.builtin)
         services = _services(
             config, models, personas, pool, tools, servers, memory,
             lambda fact: Forgetting(talks, models, config.talks).forget(fact),
@@ -321,7 +321,7 @@ def _services(
 
 def _own_tools(
     personas: dict[str, Persona], session: ToolHost, home: HomeRows,
-    *, own: Iterable[Tool] = (), names: Sequence[str] | None = None,
+    *, own: Callable[[], Iterable[Tool]] = tuple, names: Sequence[str] | None = None,
 ) -> ToolRegistry:  # fmt: skip
     small = names is not None  # it knows the tool for notes, and none for the memory
     household = BuiltinTools(
@@ -331,7 +331,7 @@ def _own_tools(
         lambda: session.settings.persona,
         lambda: session.undoing,
     )
-    return builtin_tools(household, own, names)
+    return builtin_tools(household, own(), names)
 
 
 async def _rehearse(talks: Talks, persona: Persona, beginnings: Mapping[str, Prompt], report: Report) -> None:

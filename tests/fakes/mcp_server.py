@@ -62,6 +62,9 @@ def call(params: dict, path: Path) -> dict:
         case "put":
             with path.open("a") as file:
                 file.write(f"put {params['arguments']['text']}\n")
+            if params["arguments"]["text"] == "a new tool":
+                TOOLS.append({"name": "brand_new", "inputSchema": NOTHING})
+                print('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}', flush=True)
         case "hang":
             time.sleep(600)
         case "die" | "die_reading":

@@ -73,6 +73,10 @@ def test_tools_appear_and_run(home: Path) -> None:
         assert await wrong(registry, "papers_look") == "papers_look: 'text' is a required property"
         assert "text: 5 is not of type 'string'" in await wrong(registry, "papers_look", text=5)
         assert await wrong(registry, "fail") == "out of paper"
+        assert await said(registry, "put", text="a new tool") == "done"
+        while "brand_new" not in {tool.spec.name for tool in servers.tools}:  # the server said that its list changed
+            await asyncio.sleep(0)
+        assert await said(ToolRegistry(servers.tools), "brand_new") == "done"
         left_out = "\n".join(servers.problems)
         for name in ("bad_type", "huge"):
             assert f"papers: the tool '{name}' is left out: its " in left_out
@@ -91,7 +95,7 @@ def test_writing_tools_are_asked_about_where_the_file_says_so(home: Path) -> Non
 
 
 def test_a_flood_is_cut_and_a_server_that_hangs_is_given_up(home: Path) -> None:
-    write(home, {"papers": fake(home), "slow": fake(home, timeout=0.3, tools=["hang"])})
+    write(home, {"papers": fake(home, timeout=60), "slow": fake(home, timeout=0.3, tools=["hang"])})
 
     async def story(servers: McpServers, registry: ToolRegistry) -> None:
         flood = await said(registry, "flood")
@@ -118,11 +122,12 @@ def test_a_server_that_dies_is_started_again_once_and_then_named(home: Path) -> 
     run(home, story)
 
 
-def test_a_server_that_cannot_start_again_is_named(home: Path) -> None:
+def test_a_server_that_cannot_start_again_is_named_with_what_it_wrote(home: Path) -> None:
     write(home, {"papers": fake(home, "starts-badly")})
 
     async def story(servers: McpServers, registry: ToolRegistry) -> None:
-        assert "'papers' cannot be used" in await wrong(registry, "die")
+        error = await wrong(registry, "die")
+        assert "'papers' cannot be used" in error and error.endswith("; it wrote: no second time")
 
     run(home, story)
 
@@ -152,6 +157,10 @@ def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) ->
         ({"command": "a", "env": {"A": 1}}, "env must be an object of texts"),
         ({"command": "a", "timeout": 0}, "timeout is in seconds"),
         ({"command": "a", "confirm": "yes"}, "confirm must be true or false"),
+        ({"command": "a", "disabled": "true"}, "disabled must be true or false"),
+        ({"command": "a", "excludedTools": ["b"]}, "name those to use under 'tools'"),
+        ({"command": "a", "env": {"KEY": "${env:NOT_SET_ANYWHERE}"}}, "the variable NOT_SET_ANYWHERE is not set"),
+        ({"url": "https://example.org/sse", "type": "sse"}, "streamable HTTP"),
         ({"url": "http://example.org/mcp"}, "needs https"),
         ({"url": "ftp://127.0.0.1/mcp"}, "is not an address"),
         ("time", "it must be an object"),
@@ -173,6 +182,22 @@ def test_a_file_that_cannot_be_read_is_left_out(home: Path, text: str) -> None:
     (home / "mcp.json").write_text(text)
     (home / "mcp.json").chmod(0o600)
     assert len(read_mcp_file(home).problems) == 1
+
+
+def test_a_file_shared_with_other_programs_is_used_and_their_keys_are_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    server = {"command": "a", "autoApprove": ["b"], "args": ["${SECRET}", "$1", "${1}"], "enabled": True}
+    text = json.dumps({"mcpServers": {"time": server, "off": {"enabled": False}}, "theme": "dark"})
+    (home / "mcp.json").write_text(f"\ufeff{text}", "utf-8")
+    (home / "mcp.json").chmod(0o600)
+    file = read_mcp_file(home)
+    [plan] = file.plans
+    assert plan.args == ("s3cret", "$1", "${1}")
+    assert [told.partition(": ")[2] for told in file.problems] == [
+        "'theme' means nothing here", "'autoApprove' of 'time' means nothing here"
+    ]  # fmt: skip
 
 
 def test_a_file_that_others_can_write_is_not_read(home: Path) -> None:

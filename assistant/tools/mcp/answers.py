@@ -12,12 +12,13 @@ LONGEST = 6000
 """Characters of an answer that the model reads: about 1,500 tokens of a context that may have 4,096."""
 
 
-def words_of(result: CallToolResult) -> str:
-    """The text of a result, cut to `LONGEST` characters; its data as JSON if it has no text."""
+def words_of(result: CallToolResult, nothing: str = "done") -> str:
+    """The text of a result, cut to `LONGEST` characters; its data as JSON if it has no text; `nothing` if it is
+    empty."""
     text = "\n".join(filter(None, map(_words, result.content)))
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
-    return shortened(text) or "done"
+    return shortened(text) or nothing
 
 
 def shortened(text: str) -> str:

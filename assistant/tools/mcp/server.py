@@ -1,4 +1,5 @@
-"""One MCP server: started or connected to, asked for its tools, called, and started again once if it dies.
+"""One MCP server: started or connected to, asked for its tools, called, and started again once if it dies. If it says
+that its tools have changed, it is asked for them again.
 
 A connection lives in a task of its own, because the `mcp` package opens and closes one in the same task. Calls of
 several talks share it.
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from assistant.base.errors import ToolError
 from assistant.base.extras import adding
@@ -43,6 +45,7 @@ class McpServer:
         self._logs = logs
         self._client: Client | None = None
         self._life: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self._again = False
         """Whether it was started again."""
@@ -64,12 +67,16 @@ class McpServer:
             await self.stop()
             if isinstance(error, asyncio.CancelledError | ToolError):
                 raise
-            raise ToolError(f"the MCP server {self.plan.name!r} cannot be used: {reason(error)}") from error
+            at = "" if not self.plan.url else f" at {urlsplit(self.plan.url).netloc.rpartition('@')[2]}"
+            told = f"the MCP server {self.plan.name!r}{at} cannot be used: {reason(error)}{self._last_words()}"
+            raise ToolError(told) from error
         self._client = client
 
     async def stop(self) -> None:
         """Close the connection and end the program behind it."""
         self._client = None
+        if self._asking is not None:
+            self._asking.cancel()
         life, self._life = self._life, None
         if life is None:
             return
@@ -100,6 +107,8 @@ class McpServer:
         except ImportError as error:
             raise ToolError(MISSING) from error
         plan = self.plan
+        if plan.cwd and not Path(plan.cwd).is_dir():
+            raise ToolError(f"the MCP server {plan.name!r} cannot be used: its cwd {plan.cwd!r} is not a folder")
         async with AsyncExitStack() as stack:
             if plan.url:
                 http = await stack.enter_async_context(create_mcp_http_client(headers=dict(plan.headers)))
@@ -111,7 +120,32 @@ class McpServer:
                     encoding_error_handler="replace",
                 )  # fmt: skip
                 transport = stdio_client(program, errors)
-            yield await stack.enter_async_context(Client(transport))
+            yield await stack.enter_async_context(Client(transport, message_handler=self._heard))
+
+    async def _heard(self, message: object) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification) and self._client is not None:
+            if self._asking is not None:
+                self._asking.cancel()
+            self._asking = asyncio.create_task(self._list_again(self._client))
+
+    async def _list_again(self, client: Client) -> None:
+        """Talks that begin from now on have the new tools."""
+        try:
+            await self._list(client)
+        except Exception as error:  # the end of a task: the old list holds
+            log.warning("the MCP server %s does not list its tools again: %s", self.plan.name, reason(error))
+
+    def _last_words(self) -> str:
+        """The last line that the program wrote beside its answers: mostly why it ended."""
+        if self.plan.url:
+            return ""
+        with suppress(OSError):
+            lines = self._log_file().read_text("utf-8", "replace").split("\n")
+            said = [line.strip() for line in lines if line.strip()]
+            return f"; it wrote: {said[-1][:200]}" if said else ""
+        return ""
 
     def _log_file(self) -> Path:
         if self._logs is None:
@@ -157,7 +191,7 @@ class McpServer:
                 raise
             raise AnswerError(f"{self.plan.name} refused the call: {shortened(error.error.message)}", FAILED) from error
         if result.is_error:
-            raise AnswerError(words_of(result), FAILED)
+            raise AnswerError(words_of(result, "it failed and gave no reason"), FAILED)
         return words_of(result)
 
     async def _alive(self) -> Client:

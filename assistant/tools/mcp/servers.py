@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection
 from contextlib import suppress
 from importlib import import_module
@@ -16,10 +17,9 @@ from assistant.tools.registry import Tool
 
 
 class McpServers:
-    """`tools`: those that every talk has. `problems`: sentences for the person at the terminal."""
+    """`problems`: sentences for the person at the terminal."""
 
     def __init__(self, file: McpFile, logs: Path | None = None, taken: Collection[str] = ()) -> None:
-        self.tools: tuple[Tool, ...] = ()
         self.problems: list[str] = list(file.problems)
         self._file, self._logs, self._taken = file, logs, taken
         self._servers = {plan.name: McpServer(plan, logs) for plan in file.plans}
@@ -35,17 +35,20 @@ class McpServers:
         """The servers that the file names, whether or not they work."""
         return tuple(self._servers)
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Those that a talk has which begins now."""
+        usable = (server for name, server in self._servers.items() if name in self._usable)
+        return named_apart((tool for server in usable for tool in server.tools), self._taken)
+
     async def start(self) -> None:
         """Start them all at once; one that does not work becomes a problem, and the others go on."""
         if self._servers:  # it takes a second, in which the loop has better things to do
             with suppress(ImportError):
                 await asyncio.to_thread(import_module, "mcp")
+            logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it prints a traceback for any line of a server
         outcomes = await asyncio.gather(*map(self._start, self._servers.values()))
         self.problems += [line for lines in outcomes for line in lines]
-        self.tools = named_apart(
-            (tool for name, server in self._servers.items() if name in self._usable for tool in server.tools),
-            self._taken,
-        )
 
     async def _start(self, server: McpServer) -> list[str]:
         try:

@@ -3,8 +3,9 @@
     {"mcpServers": {
         "time":  {"command": "python", "args": ["-m", "mcp_server_time"]},
         "files": {"command": "npx", "args": ["-y", "…"], "env": {"KEY": "…"}, "confirm": true},
-        "house": {"url": "http://127.0.0.1:8123/api/mcp", "headers": {"Authorization": "Bearer …"}}}}
+        "house": {"url": "http://127.0.0.1:8123/api/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
 
+Keys that only other clients know are named and change nothing, so that a file can be shared with them.
 Its commands run with their owner's rights, so a file that somebody else could have written is not read. Nothing in this
 program writes it.
 """
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,9 +28,11 @@ from assistant.tools.registry import TIMEOUT_S
 
 FILE = "mcp.json"
 KEYS = (
-    "command", "args", "env", "cwd", "url", "headers", "type", "timeout", "confirm", "tools", "disabled", "description",
-    "insecure",
+    "command", "args", "env", "cwd", "url", "headers", "type", "timeout", "confirm", "tools", "disabled", "enabled",
+    "description", "insecure",
 )  # fmt: skip
+TOP_KEYS = ("mcpServers", "allow")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)\}")
 MOST_S = 600.0
 
 
@@ -69,42 +74,41 @@ def read_mcp_file(home: Path) -> McpFile:
     try:
         if trouble := foreign(path.resolve()):
             raise ToolError(trouble)
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(path.read_text("utf-8-sig"))
         if not isinstance(data, dict) or not isinstance(servers := data.get("mcpServers", {}), dict):
             raise ToolError('it must look like {"mcpServers": {"time": {"command": "…", "args": []}}}')
-        if unknown := sorted(set(data) - {"mcpServers", "allow"}):
-            raise ToolError(f"it has an unknown {unknown[0]!r}; it may have mcpServers and allow")
+        problems = [f"{path}: {key!r} means nothing here" for key in _unknown(data, TOP_KEYS)]
         allowed = _texts(data, "allow")
         for url in allowed:
             _check_url(url)
     except (OSError, UnicodeDecodeError, ValueError, RecursionError, ToolError) as error:
         return McpFile(path, problems=(f"{path} is left out: {error}",))
-    plans, problems = [], []
+    plans = []
     for name, given in servers.items():
         try:
-            if not isinstance(given, dict) or given.get("disabled") is not True:
-                plans.append(read_plan(name, given))
+            if (plan := read_plan(name, given)) is not None:
+                plans.append(plan)
+                problems += [f"{path}: {key!r} of {name!r} means nothing here" for key in _unknown(given, KEYS)]
         except ToolError as error:
             problems.append(f"{path}: the server {name!r} is left out: {error}")
     return McpFile(path, tuple(plans), allowed, tuple(problems))
 
 
-def read_plan(name: str, given: object) -> ServerPlan:
-    """One entry of the file. Raises ToolError; its text continues after the server's name."""
+def read_plan(name: str, given: object) -> ServerPlan | None:
+    """One entry of the file; None: it is switched off. Raises ToolError; its text continues after the server's name."""
     if not isinstance(given, dict):
         raise ToolError('it must be an object such as {"command": "…", "args": []}')
-    for key in given:
-        if key not in KEYS:
-            near = get_close_matches(str(key), KEYS, 1)
-            raise ToolError(f"unknown {key!r}; " + (f"did you mean {near[0]!r}?" if near else f"use {', '.join(KEYS)}"))
+    if _switch(given, "disabled", False) or not _switch(given, "enabled", True):
+        return None
+    _unknown(given, KEYS)
+    if given.get("type") == "sse":
+        raise ToolError("its type sse is the older way; give the address of its streamable HTTP, and leave out the type")
     command, url = _text(given, "command"), _text(given, "url")
     if bool(command) == bool(url):
         raise ToolError("it needs either a command or a url")
-    if url and given.get("insecure") is not True:
+    if url and not _switch(given, "insecure", False):
         _check_url(url)
-    confirm, timeout = given.get("confirm", False), given.get("timeout", TIMEOUT_S)
-    if not isinstance(confirm, bool):
-        raise ToolError("confirm must be true or false")
+    confirm, timeout = _switch(given, "confirm", False), given.get("timeout", TIMEOUT_S)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= MOST_S:
         raise ToolError(f"timeout is in seconds, above 0 and at most {MOST_S:g}")
     tools = _texts(given, "tools") if given.get("tools") is not None else None
@@ -138,22 +142,51 @@ def _check_url(url: str) -> None:
         )
 
 
+def _unknown(given: Mapping[str, object], keys: Sequence[str]) -> list[str]:
+    """The keys that mean nothing here. Raises ToolError for one that was surely meant for us."""
+    unknown = [str(key) for key in given if key not in keys]
+    for key in unknown:
+        if near := get_close_matches(key, keys, 1):
+            raise ToolError(f"unknown {key!r}; did you mean {near[0]!r}?")
+        if "tool" in key.lower() and "tools" in keys:  # another client's way of leaving some out
+            raise ToolError(f"unknown {key!r}; name those to use under 'tools'")
+    return unknown
+
+
+def _switch(given: Mapping[str, object], key: str, default: bool) -> bool:
+    value = given.get(key, default)
+    if not isinstance(value, bool):
+        raise ToolError(f"{key} must be true or false")
+    return value
+
+
+def _filled(text: str) -> str:
+    """`${NAME}` and `${env:NAME}` stand for variables of the environment. Raises ToolError for one that is not set."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise ToolError(f"the variable {match[1]} is not set")
+        return os.environ[match[1]]
+
+    return _VARIABLE.sub(value, text)
+
+
 def _text(given: Mapping[str, object], key: str) -> str:
     value = given.get(key, "")
     if not isinstance(value, str):
         raise ToolError(f"{key} must be text")
-    return value
+    return _filled(value)
 
 
 def _texts(given: Mapping[str, object], key: str) -> tuple[str, ...]:
     values = given.get(key, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ToolError(f"{key} must be a list of texts")
-    return tuple(values)
+    return tuple(map(_filled, values))
 
 
 def _table(given: Mapping[str, object], key: str) -> dict[str, str]:
     values = given.get(key, {})
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise ToolError(f"{key} must be an object of texts")
-    return dict(values)
+    return {name: _filled(value) for name, value in values.items()}
