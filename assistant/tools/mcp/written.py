@@ -102,7 +102,7 @@ def read_plan(name: str, given: object) -> ServerPlan | None:
         return None
     _unknown(given, KEYS)
     if given.get("type") == "sse":
-        raise ToolError("its type sse is the older way; give the address of its streamable HTTP, and leave out the type")
+        raise ToolError("the type sse is not spoken here; give the address of its streamable HTTP without a type")
     command, url = _text(given, "command"), _text(given, "url")
     if bool(command) == bool(url):
         raise ToolError("it needs either a command or a url")

@@ -78,9 +78,12 @@ def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path:
     assert memory.facts() == ()
 
 
-@pytest.mark.parametrize(
-    "text", ['facts = [ "a" ]', 'facts = ["a", "b", ] # mine', 'facts = [\n"a" # mine\n]', '\ufefffacts = []\r\n# mine', ""]
-)
+FORMS = (
+    'facts = [ "a" ]', 'facts = ["a", "b", ] # mine', 'facts = [\n"a" # mine\n]', "\ufefffacts = []\r\n# mine", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMS)
 def test_every_form_of_the_list_takes_a_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "memory.toml"
     path.write_bytes(text.encode())
