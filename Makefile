@@ -22,10 +22,10 @@ run: $(VENV)/.run
 	@trap 'kill $$server' INT TERM; $(BIN)/assistant serve $(ARGS) <&0 & server=$$!; wait $$server || wait $$server; \
 	  case $$? in 0 | 130 | 143) ;; *) exit 1 ;; esac
 
-# In two processes, each file in one of them, in the order of tests/conftest.py: a browser's tests are last in both. One
-# that crashes is not begun again, behind which the other may wait for ever: the run ends red and names the test.
+# In three processes, each file in one of them, in the order of tests/conftest.py. One that crashes is not begun again,
+# behind which the others may wait for ever: the run ends red and names the test.
 test: $(VENV)/.test lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 quick: $(VENV)/.test
 	@$(BIN)/python -m pytest --ignore tests/system -m "not slow and not browser and not gpu" $(ARGS)

@@ -1,7 +1,8 @@
 """Shared set-up: uninitialised memory is NaN, there is one thread, a missing device skips with its reason.
 
-Tests in a browser come last, whatever is named first: Playwright leaves a running event loop behind, beside which no
-other starts. Two processes that take files in this order, as `make test` has it, keep to that.
+`make test` takes three processes, also for two cores. The first takes the browsers, one file after the other: their
+tests mostly wait for sound in real time. The others compute beside it, give way to it, and begin with whole systems,
+whose tests are the longest.
 """
 
 import os
@@ -9,14 +10,42 @@ from pathlib import Path
 
 import pytest
 import torch
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 torch.utils.deterministic.fill_uninitialized_memory = True
 torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())  # a cumsum on a GPU is no error
 torch.set_num_threads(1)
 
 
+FIRST = "gw0"
+"""The name that the process for browsers has from pytest-xdist."""
+if os.environ.get("PYTEST_XDIST_WORKER", FIRST) != FIRST:
+    os.nice(5)
+
+
+class BrowsersApart(LoadFileScheduling):
+    """Whole files to each process: browsers to the first as long as there are any, to the others when all else is done.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        wanted = node.gateway.id == FIRST
+        fitting = (scope for scope in self.workqueue if scope.startswith("tests/ui/") == wanted)
+        if (scope := next(fitting, None)) is not None:
+            self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BrowsersApart:
+    return BrowsersApart(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: "playwright" in getattr(item, "fixturenames", ()))  # its loop runs from the first on
+    # Playwright leaves a running event loop behind to the end of its file, beside which no other starts.
+    items.sort(key=lambda item: (
+        "system" not in item.path.parts, item.path, "playwright" in getattr(item, "fixturenames", ())
+    ))  # fmt: skip
     if torch.cuda.is_available():
         return
     skip = pytest.mark.skip(reason="no CUDA device here; run on a machine with an NVIDIA GPU to un-skip")
