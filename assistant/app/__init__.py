@@ -19,6 +19,7 @@ places     the folders that models lie in
 remembered  the memory, seen and changed by hand
 removed    settings and options that were removed, each with its replacement
 start      models, personas and voices made ready, and let go again
+standing   the voice and the ears stay while the language model is switched
 switching  the language model is switched while the program runs
 verdict    whether a language model runs here
 voices     voices looked after: listed, added, removed

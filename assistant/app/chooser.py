@@ -19,6 +19,7 @@ from assistant.app.found import FOLDER, FoundModel, known_models
 from assistant.app.hub import begun_bytes, is_fetched, is_present, model_folder
 from assistant.app.looks import known_look
 from assistant.app.places import local_path, shipped
+from assistant.app.standing import Standing
 from assistant.app.switching import Choices
 from assistant.app.verdict import Verdict, verdict
 from assistant.base import memory
@@ -58,6 +59,8 @@ class LanguageModels:
 
     def __init__(self, config: Config, choices: Choices) -> None:
         self._first, self._choices = config, choices
+        self.standing = Standing()
+        """Parts that a switch leaves loaded."""
         self._fetch = ModelFetch(config.models)
         self._running: Running | None = None
         self._verdicts: dict[tuple[object, ...], Verdict] = {}

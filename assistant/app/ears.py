@@ -15,6 +15,7 @@ from pathlib import Path
 from assistant.app.config import Config, Profile
 from assistant.app.hub import RepoPart, is_present, model_folder
 from assistant.app.places import local_path
+from assistant.app.standing import PartSlot, StandingEars, stamps
 from assistant.asr import AUTO, module_of, open_asr
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
@@ -72,19 +73,37 @@ def check_ears(config: Config) -> None:
 
 
 def begin_hearing(
-    config: Config, profile: Profile, stack: AsyncExitStack, report: Callable[[str], None]
+    config: Config, profile: Profile, stack: AsyncExitStack, report: Callable[[str], None], slot: PartSlot[StandingEars]
 ) -> WarmingEars:
-    """`open_ears` on a thread of its own, waited for before `stack` is left. Raises SettingError."""
+    """`open_ears` on a thread of its own, waited for before `stack` is left; those in the slot stay. Raises
+    SettingError."""
     check_ears(config)
     mind = small_mind(local_path(config, "llm", profile.llm))
-    asr = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, mind.rescorer if mind else None))
+    asr = asyncio.ensure_future(asyncio.to_thread(_standing_ears, config, report, mind, slot))
     stack.push_async_callback(asyncio.wait, [asr])
     return WarmingEars(asr, mind)
 
 
+def _standing_ears(
+    config: Config, report: Callable[[str], None], mind: SmallMind | None, slot: PartSlot[StandingEars]
+) -> ASR:
+    """Those in the slot, advised by whichever mind answers now, or opened and put there."""
+    rescorer = mind.rescorer if mind else None
+    here = [ears_folder(config.models, size) for size in fetched_sizes(config.models)]
+    named = Path(config.asr).expanduser()
+    facts = config.asr, *(stamps(folder) for folder in [*here, *([named] if named.is_dir() else [])])
+    stands = slot.made_of(facts)
+    if stands is None:
+        asr = open_ears(config, report, rescorer)
+    else:
+        asr = stands.asr if stands.mind == mind else stands.asr.advised_by(rescorer)
+    slot.fill(facts, StandingEars(asr, mind))
+    return asr
+
+
 def open_ears(
     config: Config, report: Callable[[str], None] = lambda line: None, rescorer: Callable[[], Rescorer] | None = None
-) -> ASR:
+) -> LocalASR:
     """The ears that the settings name, warm. Takes seconds; call it off the event loop. `rescorer`: see `open_asr`.
 
     Raises SettingError, and EngineFailed for a server that does not answer.

@@ -15,13 +15,14 @@ from assistant.app.config import Config, Profile, choose_profile, reason
 from assistant.app.ears import WarmingEars, begin_hearing
 from assistant.app.looks import first_look
 from assistant.app.places import local_path, present_profiles
+from assistant.app.standing import Standing, StandingVoice, stamps
 from assistant.base import memory
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.deployment import Deployment
 from assistant.device.device_choice import CPU, CUDA, AskedDevices, Placement, place
-from assistant.device.execution import gpu_free_bytes, load_on, open_context
+from assistant.device.execution import gpu_free_bytes, load_on, open_context, use_threads
 from assistant.device.lease import RETURNING
 from assistant.device.memory_plan import LEAN_CHECKPOINTS, LEAN_VOICE_POSITIONS, Needs, Plan
 from assistant.device.sleep import Sleep
@@ -43,6 +44,7 @@ from llm_engine.firstlook import FirstLook
 from llm_engine.gguf.container import is_gguf
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
+from tts_engine.state import SCOPE as VOICE_SCOPE
 
 Report = Callable[[str], None]
 MIB = 1 << 20
@@ -95,6 +97,17 @@ class Models:
 
 
 @dataclass(frozen=True)
+class VoiceFacts:
+    """Everything that a voice is made of: one that was made of the same is the same. Empty for one on a server."""
+
+    device: str = ""
+    files: tuple[object, ...] = ()
+    dtype: str = ""
+    positions: int | None = None
+    settings: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
 class Opening:
     """Everything that opening a model needs. `stack` lets go at the end, the last first."""
 
@@ -106,39 +119,63 @@ class Opening:
     mind: SmallMind | None
     plan: Plan
     """The room that there is on a GPU."""
+    voice: VoiceFacts
+    standing: Standing
 
 
-async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: WarmingEars | None) -> Models:
+async def open_models(
+    config: Config, stack: AsyncExitStack, report: Report, hearing: WarmingEars | None, standing: Standing
+) -> Models:
     """Load all three, the ears beside the others. Raises SettingError, AssistantError and the engines' own errors.
 
-    hearing  the ears, if they could begin before this module was there
+    hearing   the ears, if they could begin before this module was there
+    standing  what stays of it is not loaded again, and what is loaded stays there
     """
-    free, present = gpu_free_bytes(), present_profiles(config)
+    before = standing.voice.part
+    free, present = gpu_free_bytes() + (before.gpu_bytes if before else 0), present_profiles(config)
     profile = choose_profile(config.profile, free, present)
     if config.profile == "auto" and (why := reason(profile, present, free)):
         report(why)
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
-    hearing = hearing or begin_hearing(config, profile, stack, report)
+    hearing = hearing or begin_hearing(config, profile, stack, report, standing.ears)
     placed = placement(config, profile, bool(free))
-    contexts = [_context(config, profile, hearing, placed, device, report) for device in placed.devices]
-    plan = _gpu_plan(config, profile, placed, report)
+    plan = _gpu_plan(config, profile, placed, free, report)
+    facts = voice_facts(config, profile, placed, plan)
+    voice = standing.voice.made_of(facts)
+    contexts = [
+        _context(config, profile, hearing, placed, device, report, voice if device == placed.tts else None)
+        for device in placed.devices
+    ]
+    stack.callback(_leave_to_voice, contexts[-1])
     budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
     deployments = await _deployments(config, contexts, budgets, stack)
     mind = hearing.mind
-    opening = Opening(config, profile, deployments[0], stack, report, mind, plan)
+    opening = Opening(config, profile, deployments[0], stack, report, mind, plan, facts, standing)
     llm, tts = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1]))
     budgets = _limited(deployments, budgets, config.sessions)
     asr = await hearing.asr
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
-    stack.callback(sleep.discard)
     thread = deployments[0].thread
     thread.start(sleep)
     for deployment in deployments:
         stack.callback(deployment.registry.flush)
-    stack.callback(thread.join, STOP_SECONDS)
-    stack.callback(thread.stop)
+    stack.callback(_stop, thread, sleep, standing)
     return Models(llm, tts, asr, profile, deployments, budgets, TRAINED_TOOLS if mind else None, LOST if mind else None)
+
+
+def _stop(thread: EngineThread, sleep: Sleep, standing: Standing) -> None:
+    """A voice whose memory is let go, or that still speaks, does not stay."""
+    thread.stop()
+    if not thread.join(STOP_SECONDS) or sleep.freed_bytes:
+        standing.voice.empty()
+    sleep.discard()
+
+
+def _leave_to_voice(ctx: ExecContext) -> None:
+    """Free everything of the language model: the voice may stay in the context."""
+    for scope in {buffer.scope for buffer in ctx.buffers()} - {VOICE_SCOPE}:
+        ctx.release(scope)
 
 
 async def open_llm(opening: Opening) -> LLM:
@@ -196,18 +233,38 @@ async def open_tts(opening: Opening) -> TTS:
         opening.report(f"the voice runs at {config.tts}; no state is kept for it here (capsules are off)")
         return remote
     path = local_path(config, "tts", profile.tts)
-    opening.report(f"loading the voice from {path}")
-    on_gpu = deployment.ctx.device.type == CUDA
-    positions = LEAN_VOICE_POSITIONS if opening.plan.lean and on_gpu else None
-    load = partial(HiggsTTS.load, max_positions=positions, aside=config.digests, tell=opening.report)
-    dtype = voice_dtype(config, profile, deployment.ctx.device.type)
-    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
+    if (voice := opening.standing.voice.part) is None:
+        voice = await asyncio.to_thread(load_voice, opening, path)
+    engine = voice.engine
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
-    pace = await asyncio.to_thread(engine.measure)
-    opening.report(pace_of(pace.row_ms + pace.frame_ms))
+    opening.report(pace_of(voice.row_ms))
     name = path.name if config.tts else f"{profile.name}-tts"
     history = None if engine.config.cursor is None else CURSOR_HISTORY
     return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk, history=history))
+
+
+def voice_facts(config: Config, profile: Profile, placed: Placement, plan: Plan) -> VoiceFacts:
+    """Raises SettingError, OSError."""
+    if is_address(config.tts):
+        return VoiceFacts()
+    path, on_gpu = local_path(config, "tts", profile.tts), placed.tts == CUDA
+    settings = (config.digests, config.kernels, config.compiled, config.recordings, config.untried)
+    positions = LEAN_VOICE_POSITIONS if plan.lean and on_gpu else None
+    return VoiceFacts(
+        placed.tts, (path, *stamps(path)), voice_dtype(config, profile, placed.tts), positions, settings
+    )
+
+
+def load_voice(opening: Opening, path: Path) -> StandingVoice:
+    """Load the voice's engine and measure its pace; it stays from now on. Raises TTSError, AssistantError."""
+    config, ctx, facts = opening.config, opening.deployment.ctx, opening.voice
+    opening.report(f"loading the voice from {path}")
+    load = partial(HiggsTTS.load, max_positions=facts.positions, aside=config.digests, tell=opening.report)
+    engine = load_on(ctx, load, path, ctx, facts.dtype)
+    pace = engine.measure()
+    voice = StandingVoice(ctx, engine, pace.row_ms + pace.frame_ms)
+    opening.standing.voice.fill(facts, voice)
+    return voice
 
 
 def pace_of(ms: float) -> str:
@@ -250,10 +307,15 @@ async def _deployments(
 
 
 def _context(
-    config: Config, profile: Profile, hearing: WarmingEars, placed: Placement, device: str, report: Report
-) -> ExecContext:
+    config: Config, profile: Profile, hearing: WarmingEars, placed: Placement, device: str, report: Report,
+    voice: StandingVoice | None,
+) -> ExecContext:  # fmt: skip
+    """A new one, or that of the voice if it stays."""
     small = (placed.llm != CPU or hearing.mind is not None) and (placed.tts != CPU or not profile.tts)
     threads = config.threads or (1 if small else 0)  # two threads over the shipped models' matrices lose time
+    if voice is not None:
+        use_threads(threads)
+        return voice.ctx
     ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings, config.untried)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
         report("compiling C++ kernels for this processor: once, some ten seconds")
@@ -287,8 +349,11 @@ def memory_for_capsules(deployment: Deployment, most: int, sessions: int) -> int
     return min(most, machine, beside + (sessions + RETURNING) * states)
 
 
-def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Report) -> Plan:
-    """Room for capsules on a GPU, once the models there have theirs. A remote model takes nothing here."""
+def _gpu_plan(config: Config, profile: Profile, placed: Placement, free_bytes: int, report: Report) -> Plan:
+    """Room for capsules on a GPU, once the models there have theirs. A remote model takes nothing here.
+
+    free_bytes  what is free there, with what a voice has that may stay
+    """
     if CUDA not in placed.devices:
         return Plan("", 0)
     wanted = config.capsule_mb * MIB * ON_GPU // PARTS
@@ -307,7 +372,7 @@ def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Repor
         spare += tts_bytes - tts_footprint.needed_bytes(path, dtype, LEAN_VOICE_POSITIONS, CUDA)
         dtypes.append(dtype)
     packed = all(dtype in ("float8", "int4") for dtype in dtypes)
-    plan = memory_plan.plan(gpu_free_bytes(), Needs(llm_bytes, tts_bytes, eyes_bytes, spare, packed), wanted)
+    plan = memory_plan.plan(free_bytes, Needs(llm_bytes, tts_bytes, eyes_bytes, spare, packed), wanted)
     report(plan.told)
     return plan
 

@@ -30,6 +30,7 @@ from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
 from assistant.app.remembered import HandsOnMemory
+from assistant.app.standing import Standing
 from assistant.asr.wake_words import open_wake_words
 from assistant.base import memory
 from assistant.base.clock import LoopClock
@@ -154,12 +155,12 @@ def _devices(contexts: Sequence[ExecContext]) -> str:
 @asynccontextmanager
 async def open_talks(
     config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = wall_clock,
-    *, play: Play | None = None, stays: bool = True, pages: bool = False,
+    *, play: Play | None = None, stays: bool = True, pages: bool = False, standing: Standing | None = None,
 ) -> AsyncIterator[App]:
     """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
     `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
     promise to ring; `pages`: they come and go in pages, so without a loudspeaker it promises no more than they can.
-
+    `standing`: parts of an earlier opening, which stay if these settings do not change them.
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
     begin = time.monotonic()
@@ -169,7 +170,7 @@ async def open_talks(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
         servers, started = await stack.enter_async_context(_mcp_servers(config, own))
-        models = await _models(config, stack, report)
+        models = await _models(config, stack, report, standing or Standing())
         await started
         _report_all(report, own.problems, servers.problems)
         memory = MemoryFile(config.home / FILE)
@@ -216,17 +217,17 @@ async def _mcp_servers(config: Config, own: OwnTools) -> AsyncIterator[tuple[Mcp
         await servers.stop()
 
 
-async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
+async def _models(config: Config, stack: AsyncExitStack, report: Report, standing: Standing) -> Models:
     """Loading torch takes as long as everything else, so the ears, which do not need it, load beside it, and requests
     are answered meanwhile."""
     profile = certain_profile(config, present_profiles(config))
-    hearing = None if profile is None else begin_hearing(config, profile, stack, report)
+    hearing = None if profile is None else begin_hearing(config, profile, stack, report, standing.ears)
     report("loading the libraries")
     with _no_collection():
         await asyncio.to_thread(import_module, "assistant.app.models")
         from assistant.app.models import open_models
 
-        return await open_models(config, stack, report, hearing)
+        return await open_models(config, stack, report, hearing, standing)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""The language model is switched while the program runs: everything is let go, and opened again with other settings.
+"""The language model is switched while the program runs: all is let go, and opened again with other settings.
 
-A switch is a restart without an end of the process. Talks are parked in their journals as at any end, and go on with
-their words folded into the new model; the old one is freed before the new one is loaded, because a card rarely has room
-for both. If the new one cannot be opened, the old one is opened again.
+A switch is a restart without an end of the process, in which what did not change stays loaded (`standing`). Talks are
+parked in their journals as at any end, and go on with their words folded into the new model; the old one is freed
+before the new one is loaded, because a card rarely has room for both. If the new one cannot be opened, the old one is
+opened again.
 """
 
 from __future__ import annotations

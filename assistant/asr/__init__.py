@@ -30,14 +30,20 @@ wake_words     phrases that call a talk, each found by a small network
 whisper        Whisper of any size and language, from a folder
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assistant.asr.rehearsal import keeps_up
 from assistant.base.errors import SettingError
 from assistant.base.extras import adding
-from assistant.contracts import ASR, Rescorer
+from assistant.contracts import Rescorer
+
+if TYPE_CHECKING:
+    from assistant.asr.local import LocalASR
 
 AUTO = "auto"
 KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
@@ -56,7 +62,7 @@ EXTRAS = {"assistant.asr.transducer": "transducer", "assistant.asr.whisper": "wh
 def open_asr(
     asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = (),
     rescorer: Callable[[], Rescorer] | None = None,
-) -> ASR:  # fmt: skip
+) -> LocalASR:  # fmt: skip
     """Ears, warm: of a kind, `auto`, or a model's folder. Takes seconds; call it off the event loop.
 
     Raises SettingError for what cannot be opened; `auto` passes it over and reports why. `fetched`: the folders that
@@ -68,7 +74,7 @@ def open_asr(
     try:
         opening = import_module(module)
         needed = (rescorer and rescorer()) if asked in KINDS else Path(asked).expanduser()
-        found: ASR = opening.open_asr(needed)
+        found: LocalASR = opening.open_asr(needed)
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
@@ -94,7 +100,7 @@ def module_of(asked: str) -> str:
 
 def _best(
     fetched: Sequence[Path], report: Callable[[str], None], rescorer: Callable[[], Rescorer] | None
-) -> ASR:
+) -> LocalASR:
     for folder in fetched:
         try:
             asr = open_asr(str(folder))

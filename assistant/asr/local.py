@@ -6,17 +6,23 @@ import threading
 from collections.abc import Callable
 
 from assistant.asr.detector import SileroDetector
-from assistant.contracts import AsrFacts, SpeechDetector, Transcriber
+from assistant.contracts import AsrFacts, Rescorer, SpeechDetector, Transcriber
 
 
 class LocalASR:
     """Loading a transcriber takes a moment, so there is always one more loaded than in use. A detector loads instantly
     but holds memory that Python does not see: detectors left to the garbage collector would add up to hundreds of MB
-    before it runs."""
+    before it runs.
 
-    def __init__(self, facts: AsrFacts, make: Callable[[], Transcriber]) -> None:
+    over  makes the same ears with another second opinion; None: they take none
+    """
+
+    def __init__(
+        self, facts: AsrFacts, make: Callable[[], Transcriber],
+        over: Callable[[Rescorer | None], LocalASR] | None = None,
+    ) -> None:  # fmt: skip
         self.facts = facts
-        self._make = make
+        self._make, self._over = make, over
         self._spare: list[Transcriber] = []
         self._detectors: list[SpeechDetector] = []
         self._lock = threading.Lock()
@@ -30,6 +36,10 @@ class LocalASR:
         ready = self._make()
         with self._lock:
             self._spare.append(ready)
+
+    def advised_by(self, rescorer: Callable[[], Rescorer] | None) -> LocalASR:
+        """These ears with another second opinion, or without one; what they loaded is shared."""
+        return self if self._over is None else self._over(rescorer and rescorer())
 
     def detector(self) -> SpeechDetector:
         with self._lock:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -202,9 +203,13 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 def open_asr(rescorer: Rescorer | None = None) -> LocalASR:
     """Ears over one network, shared by all talks and warm. Raises SettingError, ImportError."""
-    network, likely = load_moonshine(), None
+    return _ears_over(load_moonshine(), rescorer)
+
+
+def _ears_over(network: Network, rescorer: Rescorer | None) -> LocalASR:
+    likely = None
     if rescorer is not None:
         from assistant.asr.likely import Likely  # loads the voice's reading of numbers: only where it is wanted
 
         likely = Likely(rescorer)
-    return LocalASR(FACTS, lambda: moonshine(network, likely))
+    return LocalASR(FACTS, lambda: moonshine(network, likely), partial(_ears_over, network))

@@ -147,7 +147,7 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
 async def _serve_models(config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool) -> None:
     """Load the models that the running server waits for, and keep them until cancelled; the server closes first. When
-    another language model is chosen, everything is opened again with it."""
+    another language model is chosen, everything but the voice and the ears is opened again with it."""
     import asyncio
     from contextlib import asynccontextmanager
     from importlib import import_module
@@ -175,7 +175,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
 
     @asynccontextmanager
     async def opened(wanted: Config) -> AsyncIterator[start.App]:
-        async with open_talks(wanted, report, play=play, pages=True) as app:
+        async with open_talks(wanted, report, play=play, pages=True, standing=models.standing) as app:
             try:
                 yield app
             finally:

@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 import torch
 
 from assistant.base.errors import AssistantError
+from assistant.base.memory import available_bytes
 from capsules import ExecContext
 from capsules.errors import CompileError
 from capsules.exec.cuda import unusable
 from capsules.exec.switches import ALL, PROVEN
 
 T = TypeVar("T")
+DEFAULT_THREADS = torch.get_num_threads()
+"""Processor threads that the library takes by itself."""
 DRIVER_PLACES = (Path("/dev/nvidiactl"), Path("/usr/lib/wsl/lib/libcuda.so.1"))  # Linux itself; Linux under Windows
 
 
@@ -38,8 +41,7 @@ def open_context(
     if device == "cuda" and trouble:
         why = trouble if has_driver() else "there is no NVIDIA GPU on this machine, or its driver is not installed"
         raise AssistantError(f"--device cuda: {why}; --device cpu works on any machine")
-    if threads:
-        torch.set_num_threads(threads)
+    use_threads(threads)
     if device != "cpu" and not trouble:
         return ExecContext("cuda", switches=ALL if untried else PROVEN)
     measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
@@ -47,6 +49,11 @@ def open_context(
         with suppress(CompileError):
             return ExecContext("cpu", folder, recordings)
     return ExecContext("cpu", recordings=recordings)
+
+
+def use_threads(count: int) -> None:
+    """From now on; 0: what the library takes, whatever an earlier model took."""
+    torch.set_num_threads(count or DEFAULT_THREADS)
 
 
 def has_driver() -> bool:
@@ -85,4 +92,12 @@ def load_on(ctx: ExecContext, load: Callable[..., T], *args: Any) -> T:
         raise AssistantError(
             f"the GPU's memory is full ({free:.1f} of {total:.1f} GiB free); close other programs that use it, lower "
             "--max-positions, choose a smaller --profile, or use --device cpu"
+        ) from error
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):  # torch has no type of its own for it
+            raise
+        free = available_bytes() / 2**30
+        raise AssistantError(
+            f"the memory is full ({free:.1f} GiB free); close other programs, lower --max-positions, or choose a "
+            "smaller --profile"
         ) from error

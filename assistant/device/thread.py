@@ -171,8 +171,10 @@ class EngineThread:
                     job.cancelled = True
             self._changed.notify()
 
-    def join(self, timeout_s: float | None = None) -> None:
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Whether it has ended within this time."""
         self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     @property
     def waiting(self) -> int:

@@ -144,7 +144,8 @@ class ExecContext:
         return graph
 
     def release(self, scope: str) -> None:
-        """Free all graphs and buffers of a scope and the pool of its name, for example when an engine is replaced."""
+        """Free all graphs and buffers of a scope and the pool of its name, for example when an engine is replaced.
+        Memory kept for copies of states goes too: those of the next engine may be much smaller."""
         for name in [name for name in self._graphs if name.partition(".")[0] == scope]:
             self._graphs.pop(name).clear()
         self._pools.pop(scope, None)
@@ -154,6 +155,7 @@ class ExecContext:
             siblings.remove(buffer)
             if not siblings:
                 del self._by_storage[storage_key(buffer.tensor)]
+        self._recycler = Recycler()
 
     def synchronize(self) -> None:
         """Wait until the device is idle. Never needed between replays."""

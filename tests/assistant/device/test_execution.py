@@ -3,10 +3,12 @@
 import shutil
 
 import pytest
+import torch
 
 from assistant.base.errors import AssistantError
 from assistant.device import execution
-from assistant.device.execution import open_context
+from assistant.device.execution import DEFAULT_THREADS, load_on, open_context
+from capsules import ExecContext
 from capsules.exec.switches import ALL, PROVEN
 
 
@@ -41,3 +43,14 @@ def test_a_gpu_takes_new_kernels_only_when_asked(monkeypatch):
     monkeypatch.setattr(execution, "ExecContext", lambda device, switches: (device, switches))
     assert open_context("auto") == ("cuda", PROVEN)
     assert open_context("auto", untried=True) == ("cuda", ALL)
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused_in_a_sentence():
+    with pytest.raises(AssistantError, match=r"the memory is full .*choose a smaller --profile"):
+        load_on(ExecContext("cpu"), lambda: torch.empty(1 << 50, dtype=torch.uint8))
+
+
+def test_the_next_model_does_not_inherit_the_threads_of_the_one_before():
+    for asked, taken in ((1, 1), (0, DEFAULT_THREADS)):
+        open_context("cpu", asked)
+        assert torch.get_num_threads() == taken
