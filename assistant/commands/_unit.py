@@ -18,7 +18,8 @@ UNIT, LABEL = "assistant.service", "local.voice-assistant"
 RESTART_S, STARTS = 5, 5
 """Seconds before a server that failed starts again, and after how many failures in a row it is left alone: a wrong
 setting stays wrong."""
-STOP_S = 10
+READY_S, STOP_S = 300, 10
+"""Time to check the settings and open the port, on a slow machine that loads torch the first time; and to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Service:
         return self.agent() if file.suffix == ".plist" else self.unit()
 
     def unit(self) -> str:
-        """Source: systemd.service(5), systemd.exec(5). The status of a stop is a success, or each stop would show as a
-        failure."""
+        """Source: systemd.service(5), systemd.exec(5). The server reports when its port is open, so that an install
+        fails if it cannot be. The status of a stop is a success, or each stop would show as a failure."""
         environment = "\n".join(f"Environment={_quoted(f'{name}={value}')}" for name, value in self._environment())
         return f"""\
 [Unit]
@@ -44,10 +45,12 @@ StartLimitIntervalSec={RESTART_S * STARTS * 4}
 StartLimitBurst={STARTS}
 
 [Service]
+Type=notify
 ExecStart={" ".join(_quoted(word).replace("$", "$$") for word in self.program)}
 {environment}
 Restart=on-failure
 RestartSec={RESTART_S}
+TimeoutStartSec={READY_S}
 TimeoutStopSec={STOP_S}
 SuccessExitStatus={INTERRUPTED}
 

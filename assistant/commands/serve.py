@@ -15,6 +15,7 @@ import argparse
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,7 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
         await runner.setup()
         try:
             await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
+            tell_systemd()
             print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
             if browser:
                 open_page(url)
@@ -194,6 +196,15 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
         await run_switching(first, choices, opened, ready, pause, give_back_memory, before)
     finally:
         models.halt_fetch()
+
+
+def tell_systemd() -> None:
+    """The port is open, for which the one that installs a service waits. Source: sd_notify(3)."""
+    import os
+
+    if address := os.environ.get("NOTIFY_SOCKET"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(b"READY=1", address.replace("@", "\0", 1) if address.startswith("@") else address)
 
 
 def address_of(host: str, port: int, secure: bool) -> str:

@@ -82,7 +82,10 @@ def install(service: Service, manager: Manager) -> int:
         _ask(manager.stop)  # launchd refuses to start what already runs, and systemd would let the old one run on
     if (trouble := _ask(manager.start)) is not None:
         kept = _put_back(before, manager)
-        raise AssistantError(f"{trouble}. Nothing was installed{kept}; do it as the user who logged in, without sudo")
+        raise AssistantError(
+            f"{trouble.rstrip('.')}. Nothing was installed{kept}. Its last words: {manager.logs}. Do this as the "
+            "user who logged in, without sudo"
+        )
     print(f"installed: {file}\nIt runs now, and starts when you log in. {manager.advice}".rstrip())
     print("`assistant service status` names its page, `assistant service rm` removes it.")
     return 0
@@ -195,7 +198,7 @@ def find_manager(platform: str) -> Manager | None:
     control = ("systemctl", "--user")
     return Manager(
         folder / "systemd" / "user" / UNIT,
-        ((*control, "daemon-reload"), (*control, "enable", "--now", UNIT)),
+        ((*control, "daemon-reload"), (*control, "--quiet", "enable", "--now", UNIT)),
         ((*control, "disable", "--now", UNIT),),
         (*control, "is-active", "--quiet", UNIT),
         f"journalctl --user -u {UNIT}",

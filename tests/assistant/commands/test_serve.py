@@ -9,6 +9,7 @@ import pytest
 from assistant import cli
 from assistant.app.config import PROFILES
 from assistant.commands import serve
+from assistant.commands._unit import Service
 from capsules.registry import Budgets, Listing
 
 
@@ -75,3 +76,18 @@ def test_the_page_offers_only_what_is_larger_than_what_runs(running, gpu_gib, ho
         assert told == {"larger": {"profile": name, "models": models, "command": command, "download_gb": size}}
     else:
         assert told == {}
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no systemd here")
+@pytest.mark.parametrize("place", ["{folder}/ready", "@{folder}"])
+def test_systemd_hears_that_the_port_is_open(place, tmp_path, monkeypatch):
+    """Its units wait for that word, or they would wait in vain."""
+    address = place.format(folder=tmp_path)
+    serve.tell_systemd()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address.replace("@", "\0", 1))
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        serve.tell_systemd()
+        assert manager.recv(64) == b"READY=1"
+    serve.tell_systemd()
+    assert "Type=notify" in Service(("assistant", "serve"), tmp_path, "").unit()
