@@ -146,8 +146,9 @@ def g722(path: Path) -> Pcm:
 
 
 def sentences(folder: Path) -> list[str]:
-    """Plain sentences of the pages here, for voices to read."""
-    text = "\n\n".join(path.read_text("utf-8") for path in sorted(folder.glob("*.md")))
+    """Plain sentences of the pages here, for voices to read, but for the page that is about calling."""
+    pages = (path for path in sorted(folder.glob("*.md")) if path.name != "wake.md")
+    text = "\n\n".join(path.read_text("utf-8") for path in pages)
     plain = re.sub(r"[`*_]|\[|\]\([^)]*\)", "", re.sub(r"(?ms)^```.*?^```|^[|#].*?$", "", text))
     found = re.findall(r"(?:(?<=\s)|^)[A-Z][^.?!|{}<>=/]{30,160}[.?!](?=\s)", " ".join(plain.split()))
     return list(dict.fromkeys(found))

@@ -13,6 +13,7 @@ level          how much louder a quiet voice is made
 likely         which of several texts was more likely said
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
+naming         the name that a sound begins with, asked of it
 network        its two graphs
 own_voice      ours told from the user's
 paced          what is the same for every engine: queue, cadence, pauses

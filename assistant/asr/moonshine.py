@@ -20,6 +20,7 @@ from assistant.asr.agreement import SETTLED_MS, Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
 from assistant.asr.local import LocalASR
+from assistant.asr.naming import TOLD_A_LETTER
 from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
@@ -27,7 +28,8 @@ from assistant.base.errors import SettingError
 from assistant.base.extras import adding
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import AsrFacts, HeardWord, Partial, Rescorer, Transcript
+from assistant.contracts import AsrFacts, CalledName, HeardWord, Partial, Rescorer, Transcript
+from assistant.text.called import rest_of
 
 if TYPE_CHECKING:
     from assistant.asr.likely import Likely
@@ -106,6 +108,13 @@ class MoonshineFollower:
 
     def expect(self, terms: Sequence[str]) -> None:
         self._lift = Lift(self._tokens, terms) if terms else None
+
+    def named(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
+        found = self._network.named(sound, names)
+        return None if found is None else CalledName(found[0], rest_of(found[1]))
+
+    def may_hold(self, sound: Pcm, phrase: str) -> bool:
+        return self._network.named(sound, (phrase,), least=TOLD_A_LETTER * len(phrase)) is not None
 
     def hear(self, pcm: Pcm) -> None:
         self._new.append(pcm)

@@ -19,12 +19,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from assistant.asr.level import gain
+from assistant.asr.naming import LIKELY, Kept, Naming, Step
 from assistant.asr.tokens import BEGIN, END, Tokens
 from assistant.base.sound import HEARING_RATE, Pcm
 
@@ -50,10 +51,6 @@ Bias = Callable[[Sequence[int], np.ndarray], np.ndarray]
 """(tokens so far, logits [V] float32) -> logits, with expected terms lifted."""
 Others = Callable[[Sequence["Decoded"]], Iterable[Sequence[int]]]
 """The texts found so far, greedy first -> further texts, including the part held before them."""
-Kept: TypeAlias = dict[str, np.ndarray]
-"""The decoder's cache of what it has read, by the names of its inputs."""
-Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
-"""(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +129,17 @@ class Network:
             hearing = self._hear(sound, bias)
             return ReadSound(hearing, hearing.greedy(draft, held), self._seats)
 
+    def named(self, sound: Pcm, names: Sequence[str], least: float = LIKELY) -> tuple[str, str] | None:
+        """The name that [n] samples begin with, or have behind their first word, and the text behind it."""
+        with self._seats:
+            hearing = self._hear(sound, None)
+            found = Naming(hearing.step, self.tokens).likeliest(names, least)
+            if found is None:
+                return None
+            held = len(found.tokens)
+            written = hearing.greedy(found.tokens, held).decoded().tokens
+        return found.name, self.tokens.text(written[held:])
+
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))
         mask = np.ones((1, louder.size), np.int64)
@@ -153,7 +161,7 @@ class _Hearing:
     """One sound, and the texts being decoded from it. `limit`: the most tokens."""
 
     def __init__(self, step: Step, bias: Bias | None, limit: int) -> None:
-        self._step, self._bias, self._limit = step, bias, limit
+        self.step, self._bias, self._limit = step, bias, limit
 
     def greedy(self, draft: Sequence[int], held: int) -> _Path:
         return self._go_on(_Path(), draft, held)
@@ -181,7 +189,7 @@ class _Hearing:
         limit = max(FEWEST_TOKENS, held, self._limit)
         tokens = path.tokens
         while not tokens or (tokens[-1] != END and len(tokens) < limit and sum(path.scores) >= least):
-            rows, path.past = self._step([tokens[-1] if tokens else BEGIN, *draft], path.past)
+            rows, path.past = self.step([tokens[-1] if tokens else BEGIN, *draft], path.past)
             for row, written in zip(rows, (*draft, None), strict=True):
                 self._take(path, row, written if len(tokens) < held else None)  # a row predicts the next token
                 if tokens[-1] != written:

@@ -14,7 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import MOST_TERMS, AsrFacts, Partial, Transcript
+from assistant.contracts import MOST_TERMS, AsrFacts, CalledName, Partial, Transcript
+from assistant.text.called import called_name, sounds_like
 
 SHARE = 0.25
 """Share of real time that interim words may cost. Slower decoding runs less often, so it never takes time that the
@@ -51,6 +52,16 @@ class Multilingual(Protocol):
     """A follower that writes better if it knows the language. None: it finds out by itself."""
 
     def listen_in(self, language: str | None) -> None: ...
+
+
+@runtime_checkable
+class NameReader(Protocol):
+    """A follower that can be asked for a name, which is surer than to look for it in the text. The sound belongs to no
+    utterance. See `called` and `confirms` of `Transcriber`."""
+
+    def named(self, sound: Pcm, names: Sequence[str]) -> CalledName | None: ...
+
+    def may_hold(self, sound: Pcm, phrase: str) -> bool: ...
 
 
 class Paced:
@@ -108,6 +119,29 @@ class Paced:
     def expect(self, terms: Sequence[str]) -> None:
         with self._decoding:
             self._follower.expect(tuple(terms)[:MOST_TERMS])
+
+    def called(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
+        if isinstance(self._follower, NameReader):
+            with self._decoding:
+                return self._follower.named(sound, names)
+        found = called_name(self._text_of(sound), names)
+        return None if found is None else CalledName(*found)
+
+    def confirms(self, sound: Pcm, phrase: str) -> bool:
+        if isinstance(self._follower, NameReader):
+            with self._decoding:
+                if self._follower.may_hold(sound, phrase):
+                    return True
+        return sounds_like(self._text_of(sound), phrase)
+
+    def _text_of(self, sound: Pcm) -> str:
+        """The text of a sound that belongs to no utterance."""
+        self.reset()
+        self.push(sound)
+        try:
+            return self.pause().text
+        finally:
+            self.reset()
 
     def listen_in(self, language: str | None) -> None:
         with self._decoding:

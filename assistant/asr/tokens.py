@@ -54,6 +54,9 @@ class Tokens:
                 start = at
         return found
 
+    def begins_word(self, number: int) -> bool:
+        return self._pieces[number].startswith(b" ")
+
     def without_marks(self, numbers: Sequence[int]) -> int:
         """How many of these tokens remain without the marks at the end."""
         count = len(numbers)

@@ -17,6 +17,7 @@ from assistant.contracts.asr import (
     ASR,
     MOST_TERMS,
     AsrFacts,
+    CalledName,
     HeardWord,
     NameSpotter,
     Partial,
@@ -50,10 +51,10 @@ from assistant.contracts.tts import TTS, KeptVoice, Mark, SpeechChunk, StatefulT
 from assistant.contracts.work import Cost, Stateful, Synced
 
 __all__ = [
-    "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "MemoryKeeper", "ModelKeeper",
-    "NameSpotter", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd",
-    "ReplyOptions", "ReplyPiece", "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM",
-    "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
-    "WakeWords",
+    "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CalledName",
+    "CapsuleKeeper", "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "MemoryKeeper",
+    "ModelKeeper", "NameSpotter", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed",
+    "ReplyEnd", "ReplyOptions", "ReplyPiece", "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful",
+    "StatefulLLM", "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "VoiceKeeper", "WakeWords",
 ]  # fmt: skip

@@ -109,6 +109,14 @@ class Transcript:
     speech: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class CalledName:
+    """A name that was said, and the words behind it so far."""
+
+    name: str
+    rest: str
+
+
 class Transcriber(Protocol):
     """Follows one utterance at a time of one talk.
 
@@ -147,6 +155,14 @@ class Transcriber(Protocol):
     def listen_in(self, language: str | None) -> None:
         """Set the language of what is said from here on, by its code; None: find out. Ears that do not know it, or that
         know only one, ignore it."""
+
+    def called(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
+        """Which of these names, of one word or more, this sound begins with, or has behind its first word. The sound
+        belongs to no utterance; the one under way is dropped. Call it off the event loop."""
+
+    def confirms(self, sound: Pcm, phrase: str) -> bool:
+        """Whether this sound may hold the phrase, which a wake word's own network believes to have heard. Drops the
+        utterance, too."""
 
     def reset(self) -> None:
         """Drop the utterance."""

@@ -8,11 +8,11 @@ transcript is ready when the turn is. If the user goes on, it is pushed then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from assistant.contracts import ASR, Partial, Transcriber, Transcript
+from assistant.contracts import ASR, CalledName, Partial, Transcriber, Transcript
 from assistant.events import Pcm
 from assistant.text.called import without_name
 from assistant.text.written import as_written
@@ -61,15 +61,23 @@ class Scribe:
 
     # -------------------------------------------------------------------------- off the event loop
 
-    def glance(self, sound: Pcm, expected: tuple[str, ...]) -> str:
-        """Read sound that belongs to no utterance, and keep nothing of it. Ears that fail have heard nothing."""
-        self.begin_utterance(expected)
-        text = ""
+    def called(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
+        """The name that this sound begins with, which belongs to no utterance; nothing of it is kept. Ears that fail
+        have heard nothing."""
         with suppress(Exception):  # as for interim words: the last pass of a turn meets it too and reports it
-            self._open.push(sound)
-            text = self._open.pause().text
-        self._open.reset()
-        return text
+            return self._fresh().called(sound, names)
+        return None
+
+    def confirms(self, sound: Pcm, phrase: str) -> bool:
+        """Whether the ears hear this phrase, too."""
+        with suppress(Exception):
+            return self._fresh().confirms(sound, phrase)
+        return False
+
+    def _fresh(self) -> Transcriber:
+        """The transcriber between two utterances, in the talk's language."""
+        self.begin_utterance(())
+        return self._open
 
     def begin_utterance(self, expected: tuple[str, ...], called: str = "") -> None:
         """Begin a new utterance, which is likelier to have these words. Sound held from the previous one is dropped.

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import NameSpotter, SpeechBlock, WakeWords
+from assistant.contracts import CalledName, NameSpotter, SpeechBlock, WakeWords
 from assistant.talk.scribe import Scribe
-from assistant.text.called import CalledName, called_name, sounds_like
 
 RING_SAMPLES = 3 * HEARING_RATE
 BEGINS, GOES_ON = 0.5, 0.35
@@ -90,7 +89,7 @@ class Waiting:
     def _confirmed(self, phrase: str) -> bool:
         """Whether the ears hear the wake word too. A detector alone took "when the turn is" for "hey Jarvis"."""
         sound = np.concatenate([one.sound for one in list(self._ring)[-PHRASE_BLOCKS:]])
-        return sounds_like(self._scribe.glance(sound, (phrase,)), phrase)
+        return self._scribe.confirms(sound, phrase)
 
     def _spotted(self, block: SpeechBlock) -> str | None:
         if self._spotter is None and self._words is not None:
@@ -125,12 +124,10 @@ class Waiting:
         if not due or (spoken > READ_AT[-1] and self._found is None):
             return None
         sound = np.concatenate([one.sound for one in list(self._ring)[-self._length :]])
-        text = self._scribe.glance(sound, tuple(names))
-        found = called_name(text, names)
-        if found is None and self._found is not None:  # a later pass spells it oddly
-            found = CalledName(self._found.name, text if len(text.split()) > 1 else "")
-        self._found = found
-        if found is not None and found.rest:
+        before, self._found = self._found, self._scribe.called(sound, names) or self._found
+        found = self._found
+        # A later pass may not find it again, but whoever still speaks has said more than a name.
+        if found is not None and (found.rest or (before is not None and not self._quiet)):
             return self._called(found.name, self._length, leads=True)
         return None
 

@@ -1,17 +1,14 @@
 """Whether what was said begins with a name, and the words without it. Pure.
 
-Ears spell a name as they like ("Aida", "Eda" for Ada), so names are compared by how they sound. Only the first word
-counts, or the one behind a greeting: a name in the middle of a sentence calls nobody.
+Ears spell a name as they like ("Aida", "Eda" for Ada), so names are compared by how they sound. A name calls as the
+first word or behind one word, a greeting in whatever language; later in a sentence it calls nobody.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-GREETINGS = frozenset({"a", "hey", "hay", "hi", "hello", "ok", "okay", "oh"})
-"""Words that people say before a name, and how ears spell them."""
 FAR = 0.5
 """Share of a name's sounds that may be different where it is known that the name was said."""
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*\.?")
@@ -22,16 +19,8 @@ _SOUNDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CalledName:
-    """The name that was said, and the words behind it."""
-
-    name: str
-    rest: str
-
-
-def called_name(text: str, names: Iterable[str]) -> CalledName | None:
-    """The name that the text begins with, if it is one of these. A name may have several words."""
+def called_name(text: str, names: Iterable[str]) -> tuple[str, str] | None:
+    """The name that the text begins with, if it is one of these, and the words behind it. A name may have several."""
     words = list(_WORD.finditer(text))
     for name in names:
         parts = name.split()
@@ -40,9 +29,8 @@ def called_name(text: str, names: Iterable[str]) -> CalledName | None:
             continue
         for skipped in (0, 1):
             said = words[skipped : skipped + len(parts)]
-            greeted = all(word[0].lower().strip(".") in GREETINGS for word in words[:skipped])
-            if greeted and len(said) == len(parts) and _sound("".join(word[0] for word in said)) == wanted:
-                return CalledName(name, _behind(text, said[-1].end()))
+            if len(said) == len(parts) and _sound("".join(word[0] for word in said)) == wanted:
+                return name, _behind(text, said[-1].end())
     return None
 
 
@@ -51,14 +39,13 @@ def without_name(text: str, name: str) -> str:
     if not name or not text:
         return text
     if (found := called_name(text, (name,))) is not None:
-        return found.rest
-    words = list(_WORD.finditer(text))
-    first = 1 if len(words) > 1 and words[0][0].lower() in GREETINGS else 0
-    last = min(len(words), first + len(name.split())) - 1
-    if last < first:
-        return ""
-    said, wanted = _sound("".join(word[0] for word in words[first : last + 1])), _sound("".join(name.split()))
-    return _behind(text, words[last].end()) if _edits(said, wanted) <= FAR * len(wanted) else text
+        return found[1]
+    words, count, wanted = list(_WORD.finditer(text)), len(name.split()), _sound("".join(name.split()))
+    spans = [words[first : first + count] for first in (0, 1) if words[first : first + count]]
+    far = [_edits(_sound("".join(word[0] for word in span)), wanted) for span in spans]
+    if not far or min(far) > FAR * len(wanted):
+        return text
+    return _behind(text, spans[far.index(min(far))][-1].end())
 
 
 def sounds_like(text: str, phrase: str) -> bool:
@@ -69,8 +56,13 @@ def sounds_like(text: str, phrase: str) -> bool:
     return any(_edits("".join(span), wanted) <= FAR * len(wanted) for span in spans)
 
 
+def rest_of(text: str) -> str:
+    """The words behind a name, without the mark there."""
+    return text.lstrip(" ,.;:!?…–-")
+
+
 def _behind(text: str, end: int) -> str:
-    rest = text[end:].lstrip(" ,.;:!?…–-")
+    rest = rest_of(text[end:])
     return rest[:1].upper() + rest[1:] if text[:1].isupper() else rest
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
     AsrFacts,
+    CalledName,
     CallPiece,
     Cost,
     HeardWord,
@@ -37,6 +38,7 @@ from assistant.contracts import (
     Transcript,
     Uttered,
 )
+from assistant.text.called import called_name, sounds_like
 from llm_engine.textcut import StopStrings
 
 RATE = 24_000
@@ -355,6 +357,19 @@ class FakeTranscriber:
         if self.facts.word_times:
             words = tuple(HeardWord(word, 100.0 * n, 100.0 * n + 90) for n, word in enumerate(text.split()))
         return Transcript(text, words, 0.9 if text else 0.0, bool(text))
+
+    def called(self, sound: np.ndarray, names: Sequence[str]) -> CalledName | None:
+        found = called_name(self._text_of(sound), names)
+        return None if found is None else CalledName(*found)
+
+    def confirms(self, sound: np.ndarray, phrase: str) -> bool:
+        return sounds_like(self._text_of(sound), phrase)
+
+    def _text_of(self, sound: np.ndarray) -> str:
+        self.push(sound)
+        text = self.pause().text
+        self.reset()
+        return text
 
     def expect(self, terms: Sequence[str]) -> None:
         """Its words are what they are."""
