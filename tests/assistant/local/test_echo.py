@@ -40,3 +40,11 @@ def test_the_loudspeakers_sound_is_removed_and_the_users_is_not():
     assert level_db(heard(played, echo)[last]) < level_db(echo[last]) - 20
     user = bursts(2, 4.0)
     assert level_db(heard(np.zeros_like(user), user)[last]) > level_db(user[last]) - 3
+
+
+def test_a_word_over_a_reply_stays_where_nothing_echoes():
+    """Headphones: half a second of the user's voice, after seconds of a reply that the microphone does not hear."""
+    played, word = bursts(1, 8.0), slice(5 * REPLY_RATE, 11 * REPLY_RATE // 2)
+    microphone = 3e-4 * np.random.default_rng(3).standard_normal(played.size).astype(np.float32)
+    microphone[word] += bursts(2, 0.5)
+    assert level_db(heard(played, microphone)[word]) > level_db(microphone[word]) - 1
