@@ -58,17 +58,23 @@ class Product:
         self._process.communicate(timeout=60)
 
     def stop(self) -> None:
-        self._process.send_signal(signal.SIGINT)
-        self._process.communicate(timeout=60)
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.communicate(timeout=60)
 
 
-def say(text: str, microphone: Path, before_s: float = 1.5) -> None:
+def say(text: str, microphone: Path, before_s: float = 0.8) -> None:
     """Have the next opening of the microphone hear these words, and silence after them."""
-    spoken = microphone.with_name("spoken.wav")
-    subprocess.run(["espeak-ng", "-v", "en-gb", "-s", "150", "-w", spoken, text], check=True)
-    with wave.open(str(spoken)) as file:
-        rate = file.getframerate()
-        words = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
-    write_wav(
-        microphone, np.r_[np.zeros(int(before_s * rate)), words, np.zeros(90 * rate)].astype(np.float32), rate
-    )
+    say_in_turn(microphone, (before_s, text))
+
+
+def say_in_turn(microphone: Path, *texts: tuple[float, str]) -> None:
+    """The same with several texts, each after so many seconds of silence."""
+    spoken, sound, rate = microphone.with_name("spoken.wav"), [], 0
+    for before_s, text in texts:
+        subprocess.run(["espeak-ng", "-v", "en-gb", "-s", "150", "-w", spoken, text], check=True)
+        with wave.open(str(spoken)) as file:
+            rate = file.getframerate()
+            words = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
+        sound += [np.zeros(int(before_s * rate), np.float32), words]
+    write_wav(microphone, np.concatenate([*sound, np.zeros(90 * rate, np.float32)]), rate)
