@@ -54,13 +54,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all processes of a run: building kernels takes a core for half a minute."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Processes under test build their C++ kernels here, once for all of them."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    """Processes under test keep their C++ kernels and recorded steps here."""
+    os.environ["XDG_CACHE_HOME"] = str(_shared(tmp_path_factory) / "cache")
 
 
 @pytest.fixture(scope="session")
 def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the C++ kernels are built, once for all tests."""
-    return tmp_path_factory.mktemp("kernels")
+    """Where the C++ kernels are built, once for all tests and the processes under test."""
+    return _shared(tmp_path_factory) / "cache" / "assistant" / "kernels"
