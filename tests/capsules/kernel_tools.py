@@ -70,27 +70,37 @@ class Launch:
         bound, special, options = bind(*self.arguments, **self.options)
         options, signature, constants, facts = self.kernel._pack_args(backend, self.options, bound, special, options)
         made = build(ASTSource(self.kernel, signature, constants, facts), target=target, options=options.__dict__)
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(made.asm["cubin"])
-            file.flush()
-            tool = Path(get_ptxas(architecture).path).with_name("cuobjdump")
-            told = [
-                subprocess.run([tool, what, file.name], capture_output=True, text=True, check=True).stdout
-                for what in ("--dump-resource-usage", "-sass")
-            ]
-        return MachineCode(self, architecture, int(made.metadata.shared), str(made.asm["ptx"]), *told)
+        tool = Path(get_ptxas(architecture).path).with_name("cuobjdump")
+        return MachineCode(
+            self, architecture, int(made.metadata.shared), str(made.asm["ptx"]), bytes(made.asm["cubin"]), tool
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class MachineCode:
-    """What the compiler made of a launch for one card. `shared`: bytes of shared memory of a block."""
+    """What the compiler made of a launch for one card. `shared`: bytes of shared memory of a block; `tool` reads it."""
 
     launch: Launch
     architecture: int
     shared: int
     ptx: str
-    usage: str
-    listing: str
+    code: bytes
+    tool: Path
+
+    def _read(self, what: str) -> str:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(self.code)
+            file.flush()
+            return subprocess.run([self.tool, what, file.name], capture_output=True, text=True, check=True).stdout
+
+    @cached_property
+    def usage(self) -> str:
+        return self._read("--dump-resource-usage")
+
+    @cached_property
+    def listing(self) -> str:
+        """The instructions, which take as long to read back as a kernel takes to compile."""
+        return self._read("-sass")
 
     @property
     def registers(self) -> int:
