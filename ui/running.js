@@ -31,6 +31,9 @@ export function rangBetween(before, after) {
   return over(before, after.at + SLACK_MS).filter((ring) => !here.has(ring.id));
 }
 
+/** What nobody has seen to yet, each once: an answer of the server may still list what has rung. @param {Ring[]} rang @param {Ring[]} rings */
+export const rungSoFar = (rang, rings) => [...rang, ...rings.filter((ring) => !rang.some((one) => one.id === ring.id))];
+
 /** The tab's title. @param {Household|null} household @param {Ring[]} rang that nobody has seen to yet @param {string} name who answers @param {number} now */
 export function title(household, rang, name, now) {
   if (rang.length > 0) return `⏰ ${rang.map((ring) => ring.told).join(" · ")}`;

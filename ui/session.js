@@ -6,7 +6,7 @@
  * can skip what it has drawn. Audio deltas do not come here; the page tells of them as `page.audio`.
  */
 
-import { rangBetween } from "./running.js";
+import { rangBetween, rungSoFar } from "./running.js";
 
 /**
  * @typedef {{at: number, ms: number}} Mark from this character on, the sound begins at ms
@@ -403,11 +403,11 @@ const ON = {
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
   "page.machine": (state, { facts }) => ({ ...state, machine: facts }),
   "page.unheard": (state, { words }) => ({ ...state, unheard: words }),
-  "page.household": (state, { household }) => ({ ...state, household, rang: [...state.rang, ...rangBetween(state.household, household)] }),
+  "page.household": (state, { household }) => ({ ...state, household, rang: rungSoFar(state.rang, rangBetween(state.household, household)) }),
   "page.rang": (state, { rings }) => {
     const gone = new Set(rings.map((/** @type {any} */ ring) => ring.id));
     const household = state.household && { ...state.household, rings: state.household.rings.filter((ring) => !gone.has(ring.id)) };
-    return { ...state, household, rang: [...state.rang, ...rings] };
+    return { ...state, household, rang: rungSoFar(state.rang, rings) };
   },
   "page.noticed": (state) => ({ ...state, rang: [] }),
   "page.dismiss": (state, { id }) => ({ ...state, notices: state.notices.filter((one) => one.id !== id) }),

@@ -293,3 +293,11 @@ test("a talk that waits for its name says so until it is called", () => {
   assert.equal(phase(run([{ type: "assistant.wake", state: "open" }], called)), "listening");
   assert.equal(phase(run([{ type: "assistant.wake", state: "waiting" }, { type: "session.updated", session: session(false) }], called)), "listening");
 });
+
+test("a ring is told once, also where a late answer of the server still lists it", () => {
+  const ring = { id: 1, kind: "timer", told: "2 seconds", at: "", left_s: 0, paused: false };
+  const heard = (rings, at) => ({ type: "page.household", household: { rings, lists: [], at } });
+  const rang = { type: "page.rang", rings: [ring] };
+  const state = run([heard([ring], 1000), rang, heard([{ ...ring }], 1100), rang, heard([{ ...ring }], 1200), heard([], 1300)]);
+  assert.deepEqual(state.rang, [ring]);
+});
