@@ -81,6 +81,8 @@ class _Piece:
     """… and were all said within this much of the sound."""
     read: tuple[int, ReadSound] | None = None
     """The latest pass, over so many samples of it."""
+    name: int = 0
+    """Tokens of the name that it begins with, which are held and left out of the text."""
 
 
 class MoonshineFollower:
@@ -96,6 +98,7 @@ class MoonshineFollower:
         return FACTS
 
     def drop(self) -> None:
+        self._name = ""
         self._new: list[Pcm] = []
         self._piece = self._opened()
         self._closed: list[HeardWord] = []
@@ -112,6 +115,9 @@ class MoonshineFollower:
     def named(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
         found = self._network.named(sound, names)
         return None if found is None else CalledName(found[0], rest_of(found[1]))
+
+    def leave_out(self, name: str) -> None:
+        self._name = name
 
     def may_hold(self, sound: Pcm, phrase: str) -> bool:
         return self._network.named(sound, (phrase,), least=TOLD_A_LETTER * len(phrase)) is not None
@@ -144,16 +150,19 @@ class MoonshineFollower:
     def _write(self, piece: _Piece, sound: Pcm, last: bool) -> None:
         """The last pass over a piece chooses among all that it may have said; it may be over the sound of the pass
         before, which is not heard again."""
+        if self._name:
+            tokens = self._network.tokens_of(sound, self._name)
+            piece.written, piece.held, piece.name, self._name = Decoded(tokens), len(tokens), len(tokens), ""
         if piece.read is None or piece.read[0] != sound.size:
             reading = self._network.read(sound, piece.written.tokens, piece.held, self._lift)
             piece.read, piece.written = (sound.size, reading), reading.written
         if last and (likely := self._likely) is not None:
             rivals = piece.read[1].rivals(piece.held, lambda found: self._requests(likely, piece, sound, found))
-            piece.written = self._likeliest(likely, rivals)
+            piece.written = self._likeliest(likely, piece, rivals)
 
-    def _likeliest(self, likely: Likely, rivals: Sequence[Decoded], quickly: bool = False) -> Decoded:
+    def _likeliest(self, likely: Likely, piece: _Piece, rivals: Sequence[Decoded], quickly: bool = False) -> Decoded:
         """The likeliest of the greedy text and its rivals, by the sound and by the habits of people together."""
-        texts = [self._tokens.text(one.tokens) for one in rivals]
+        texts = [self._text_of(piece, one.tokens) for one in rivals]
         whole = [pair for pair in zip(rivals, texts, strict=True) if not likely.breaks_off(pair[1], texts[0])]
         return whole[likely.choose([text for _, text in whole], [one.score for one, _ in whole], quickly)][0]
 
@@ -161,7 +170,7 @@ class MoonshineFollower:
         """More readings of a piece after its held words: the decoder's, if people ask such things, and one of the sound
         played quicker. Each takes as long as all the rest, so they are made only if the text found is not a usual
         request."""
-        if likely.usual(self._tokens.text(self._likeliest(likely, found, quickly=True).tokens)):
+        if likely.usual(self._text_of(piece, self._likeliest(likely, piece, found, quickly=True).tokens)):
             return []
         held = piece.written.tokens[: piece.held]
         asked = [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]
@@ -191,15 +200,33 @@ class MoonshineFollower:
         """The words of a piece: only the held ones, if the rest makes no sense."""
         written = piece.written
         tokens = written.tokens if self._sensible(piece) else written.tokens[: piece.held]
-        found, start = [], 0
-        for word, end in self._tokens.words(tokens):
+        found, start = [], self._behind_name(piece, tokens)
+        for word, end in self._said(piece, tokens):
             found.append(HeardWord(word, probability=float(np.mean(written.probabilities[start:end]))))
             start = end
         return found
 
+    def _said(self, piece: _Piece, tokens: Sequence[int]) -> list[tuple[str, int]]:
+        """Every word behind the name, and the number of tokens up to its end. The first begins the sentence."""
+        first = self._behind_name(piece, tokens)
+        words = [(word, first + end) for word, end in self._tokens.words(tokens[first:])]
+        if first and words:
+            words[0] = words[0][0][:1].upper() + words[0][0][1:], words[0][1]
+        return words
+
+    def _behind_name(self, piece: _Piece, tokens: Sequence[int]) -> int:
+        """How many of these tokens are the name and the mark behind it."""
+        at = piece.name
+        while at and at < len(tokens) and not self._tokens.begins_word(tokens[at]):
+            at += 1
+        return min(at, len(tokens))
+
+    def _text_of(self, piece: _Piece, tokens: Sequence[int]) -> str:
+        return " ".join(word for word, _ in self._said(piece, tokens)) if piece.name else self._tokens.text(tokens)
+
     def _partial(self) -> Partial:
         piece = self._piece
-        words = self._tokens.words(piece.written.tokens[: piece.held])
+        words = self._said(piece, piece.written.tokens[: piece.held])
         held = _text([*self._closed, *(HeardWord(word) for word, _ in words)])
         text = _text(self._closed + self._words(piece))
         assert text.startswith(held), (held, text)

@@ -26,6 +26,8 @@ Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 LIKELY, LIKELY_ALONE = -4.0, -2.0
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
 before it, and of one. Fitted as above."""
+KNOWN = -25.0
+"""The same where it is known that it was said."""
 TOLD_A_LETTER = -2.0
 """The same for each letter of a phrase that a network of its own believes to have heard: the phrases of four such
 networks reach -1.7 and more, what they mistook for them -2.7 and less."""

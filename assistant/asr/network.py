@@ -25,7 +25,7 @@ import numpy as np
 import onnxruntime
 
 from assistant.asr.level import gain
-from assistant.asr.naming import LIKELY, Kept, Naming, Step
+from assistant.asr.naming import KNOWN, LIKELY, Kept, Naming, Step
 from assistant.asr.tokens import BEGIN, END, Tokens
 from assistant.base.sound import HEARING_RATE, Pcm
 
@@ -139,6 +139,13 @@ class Network:
             held = len(found.tokens)
             written = hearing.greedy(found.tokens, held).decoded().tokens
         return found.name, self.tokens.text(written[held:])
+
+    def tokens_of(self, sound: Pcm, name: str) -> tuple[int, ...]:
+        """The first tokens of [n] samples that are known to begin with a name: with the word before it, if any."""
+        with self._seats:
+            hearing = self._hear(sound, None)
+            found = Naming(hearing.step, self.tokens).likeliest((name,), KNOWN, KNOWN)
+        return () if found is None else found.tokens
 
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))

@@ -56,12 +56,14 @@ class Multilingual(Protocol):
 
 @runtime_checkable
 class NameReader(Protocol):
-    """A follower that can be asked for a name, which is surer than to look for it in the text. The sound belongs to no
-    utterance. See `called` and `confirms` of `Transcriber`."""
+    """A follower that can be asked for a name, which is surer than to look for it in the text. See `called`, `confirms`
+    and `leave_out` of `Transcriber`."""
 
     def named(self, sound: Pcm, names: Sequence[str]) -> CalledName | None: ...
 
     def may_hold(self, sound: Pcm, phrase: str) -> bool: ...
+
+    def leave_out(self, name: str) -> None: ...
 
 
 class Paced:
@@ -133,6 +135,13 @@ class Paced:
                 if self._follower.may_hold(sound, phrase):
                     return True
         return sounds_like(self._text_of(sound), phrase)
+
+    def leave_out(self, name: str) -> bool:
+        if not isinstance(self._follower, NameReader):
+            return False
+        with self._decoding:
+            self._follower.leave_out(name)
+        return True
 
     def _text_of(self, sound: Pcm) -> str:
         """The text of a sound that belongs to no utterance."""

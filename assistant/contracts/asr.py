@@ -164,6 +164,11 @@ class Transcriber(Protocol):
         """Whether this sound may hold the phrase, which a wake word's own network believes to have heard. Drops the
         utterance, too."""
 
+    def leave_out(self, name: str) -> bool:
+        """The utterance that begins has this name first, or behind its first word. Whether they are left out of its
+        text; False: they stand there, however they are spelt."""
+        ...
+
     def reset(self) -> None:
         """Drop the utterance."""
 

@@ -38,6 +38,7 @@ class Scribe:
         self._reading = self._waiting = False
         self._expected: tuple[str, ...] = ()
         self._called = ""
+        """A name to be taken from the text, because the ears leave it there."""
 
     async def open(self) -> None:
         """Get a transcriber. Loading one may take a while."""
@@ -82,8 +83,9 @@ class Scribe:
     def begin_utterance(self, expected: tuple[str, ...], called: str = "") -> None:
         """Begin a new utterance, which is likelier to have these words. Sound held from the previous one is dropped.
         `called`: the name that it begins with, which is never shown."""
-        self._held, self._called = None, called
+        self._held = None
         self._open.reset()
+        self._called = "" if called and self._open.leave_out(called) else called
         if (language := self._language()) != self._listens_in:
             self._listens_in = language
             self._open.listen_in(language)

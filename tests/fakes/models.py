@@ -362,6 +362,9 @@ class FakeTranscriber:
         found = called_name(self._text_of(sound), names)
         return None if found is None else CalledName(*found)
 
+    def leave_out(self, name: str) -> bool:
+        return False
+
     def confirms(self, sound: np.ndarray, phrase: str) -> bool:
         return sounds_like(self._text_of(sound), phrase)
 

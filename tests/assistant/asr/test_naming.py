@@ -1,6 +1,5 @@
 """Asked for a name, Moonshine tells how likely a sound begins with it."""
 
-import numpy as np
 import pytest
 
 from assistant.asr.moonshine import moonshine
@@ -63,8 +62,34 @@ def test_nothing_is_likelier_than_what_is_asked_at_least(network: Network, begin
 
 def test_a_called_name_is_found_in_a_robots_voice(network: Network, spoken) -> None:
     transcriber = moonshine(network)
-    transcriber.push(np.ones(8000, np.float32) * 0.01)
     called = transcriber.called(spoken("Alexa, what time is it?"), ("Ada", "Alexa"))
     assert called == CalledName("Alexa", "what time is it?")
     assert transcriber.confirms(spoken("Hey Jarvis"), "Hey Jarvis")
     assert not transcriber.confirms(spoken("when the turn is over"), "Hey Jarvis")
+
+
+def test_a_name_is_left_out_of_an_utterance_and_the_rest_is_what_it_would_have_been(network: Network, two_cities: Pcm):
+    """ "It was" stands for the name; what comes behind it is read in the same way."""
+    sound = two_cities[: int(5 * HEARING_RATE)]
+    plain, named = moonshine(network), moonshine(network)
+    assert named.leave_out("It was")
+    for start in range(0, sound.size, 8000):
+        for transcriber in (plain, named):
+            transcriber.push(sound[start : start + 8000])
+        whole, rest = plain.partial(now=True), named.partial(now=True)
+        assert "It was" not in rest.text[:6] and rest.text.startswith(rest.stable), (whole, rest)
+    whole, rest = plain.final(), named.final()
+    assert whole.text.startswith("It was the best of") and rest.text == "The" + whole.text[len("It was the") :]
+    assert [word.text for word in rest.words[1:]] == [word.text for word in whole.words[3:]]
+    named.push(sound)
+    assert named.final().text.startswith("It was the best")  # the next utterance has no name
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("It was", 1.6), ("It was the best", 2.0)])
+def test_a_name_alone_leaves_no_words(network: Network, beginning: Pcm, name: str, seconds: float) -> None:
+    transcriber, sound = moonshine(network), beginning[: int(seconds * HEARING_RATE)]
+    transcriber.push(sound)
+    assert transcriber.final().text.rstrip(".") == name
+    transcriber.leave_out(name)
+    transcriber.push(sound)
+    assert not transcriber.final().speech
