@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 STEP = REPLY_RATE // 100
 """10 ms: what the canceller takes at once. Blocks of the devices are whole multiples."""
-LOOKED = 200
-"""Steps that are looked back on: 2 s."""
+LOOKED, LATE = 260, 60
+"""Steps that are looked back on, and those by which an echo may be late: devices under load hold sound for long."""
 SOUNDED = 50
-"""Steps of sound that must have been played in them, before an echo can be missed."""
+"""Steps of sound that must have been played before those, until an echo can be missed."""
 SHARE = 0.5
 """An echo is there as often as sound is played; a word of the user's is shorter."""
 PLAYED, ABOVE, QUIETEST = 1e-4, 4.0, 1e-6
@@ -56,7 +56,8 @@ class EchoLook:
             self._noise = max(QUIETEST, min(power, self._noise * 1.01))
         self._loud[self._heard_steps % LOOKED] = power > ABOVE * self._noise
         self._heard_steps += 1
-        sounded = int(self._sounded.sum())
+        late = np.arange(self._played_steps - LATE, self._played_steps) % LOOKED
+        sounded = int(self._sounded.sum()) - int(self._sounded[late].sum())
         if sounded >= SOUNDED:
             self.echoes = int(self._loud.sum()) >= SHARE * sounded
 
