@@ -215,7 +215,7 @@ function render() {
   const { turns, shown } = shownTurn();
   drawControls(state, name);
   drawShowing(view.source, state.link === "open", sees(state));
-  drawWelcome(state);
+  drawWelcome(state, name);
   drawConversation(state, turns, nameOf);
   drawTime(turns, shown);
   drawState(state);

@@ -1,5 +1,6 @@
 /** Draws the first sight: what to do, what can be asked, and what the model can do. Goes away with the first words. */
 
+import { byName } from "../session.js";
 import { modelLine } from "./better.js";
 import { byId, make, setText } from "./dom.js";
 
@@ -18,17 +19,19 @@ export function welcome({ onAsk, onBetter }) {
   const runs = make("span");
   const more = make("button", { type: "button", onclick: onBetter });
   const about = make("p.runs", { hidden: true }, runs, more);
+  const hello = make("p.hello");
   root.replaceChildren(
-    make("p.hello", { text: "Say something." }),
+    hello,
     make("p.how", { text: "Interrupt whenever you like. It stops, and goes on from what you heard." }),
     make("ul.ideas", { "aria-label": "Things to ask" }, ...IDEAS.map((text) =>
       make("li", {}, make("button", { type: "button", text, onclick: () => onAsk(text) })))),
     about,
     make("p.runs", { text: "Not for emergencies: it cannot call for help." }),
   );
-  /** @param {import("../session.js").State} state */
-  return function render(state) {
+  /** @param {import("../session.js").State} state @param {string} name */
+  return function render(state, name) {
     root.hidden = state.items.length > 0;
+    setText(hello, byName(state) ? `Say “${name}”, then ask.` : "Say something.");
     const known = modelLine(state.machine);
     about.hidden = known === null;
     if (known) {
