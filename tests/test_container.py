@@ -1,4 +1,4 @@
-"""The container: what its files promise. Its processor variant was built step by step; no daemon runs here."""
+"""The container: what its files promise. Podman has built and run the processor's variant, by hand; none runs here."""
 
 import json
 import re
