@@ -22,9 +22,10 @@ from assistant.app.config import Config, load_config
 from assistant.app.standing import Standing
 from assistant.app.start import App, open_talks
 from assistant.app.switching import Choices, run_switching
-from assistant.base.memory import resident_bytes
+from assistant.base.memory import resident_bytes, share_heaps
 from assistant.device.execution import give_back_memory
-from benchmarks.llm import checkpoint
+from benchmarks.llm import SHAPES
+from benchmarks.parrot import parrot
 from tests.fakes.gguf_files import write_decoder
 
 MB = 1e6
@@ -80,14 +81,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", default="", help="of the random model: 120m, 0.8b; without: a decoder of 2 layers")
     parser.add_argument("--dtype", default="int8", help="of the random model")
+    parser.add_argument("--threads", default="1", help="of the models (1); 0: as each model has it by itself")
     parser.add_argument("--switches", type=int, default=10)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "switch-bench")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    share_heaps()
     with tempfile.TemporaryDirectory() as home:
-        first = load_config({"profile": "tiny"}, {"ASSISTANT_HOME": home})
+        first = load_config({"profile": "tiny", "threads": args.threads}, {"ASSISTANT_HOME": home})
         if args.shape:
-            path = checkpoint(args.folder, args.shape)
+            path = args.folder / f"parrot-{args.shape}"
+            if not path.is_dir():
+                parrot(SHAPES[args.shape], path, "Hello there.")
         else:
             write_decoder(path := Path(home) / "random.gguf")
         dtype = f"{args.dtype},float32" if args.shape else ",float32"

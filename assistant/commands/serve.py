@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError, SettingError
+from assistant.base.memory import share_heaps
 from assistant.commands._front import NO_WAKE_WORDS, add_model_arguments, add_wake_argument, model_flags
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
         print("note: other users of this machine see --token in the list of processes; config.toml and ASSISTANT_TOKEN "
               "keep it from them", file=sys.stderr)
     sys.setswitchinterval(HANDOVER_SECONDS)
+    share_heaps()
     return run_async(serve(config, gate, tls, not args.no_browser, args.wake))
 
 
