@@ -141,7 +141,7 @@ def g722(path: Path) -> Pcm:
     import av
 
     with av.open(str(path), mode="r", format="g722") as container:
-        blocks = [frame.to_ndarray().ravel() for frame in container.decode(audio=0)]
+        blocks = [np.zeros(0), *(frame.to_ndarray().ravel() for frame in container.decode(audio=0))]  # some are empty
     return (np.concatenate(blocks) / np.float32(32768)).astype(np.float32)
 
 

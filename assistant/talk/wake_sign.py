@@ -15,16 +15,16 @@ class WakeSign:
     def __init__(self, context: TalkContext) -> None:
         self._context = context
         self._shown: GateIs | None = None
+        words = context.services.wake_words
+        self._phrases = () if words is None else words.words  # asked once: their files are looked for
 
     def wake_now(self) -> WakeNow | None:
         """For the next slice of sound. The names are those of all personas, and the wake words."""
-        context, services = self._context, self._context.services
+        context, turn = self._context, self._context.turn
         if not context.settings.wake:
             return None
-        turn, words = context.turn, services.wake_words
-        names = (*self._personas(), *(words.words if words is not None else ()))
         busy = turn.overlap is not None or turn.replying or turn.audible(context.now())
-        return WakeNow(names, busy, self._asks())
+        return WakeNow((*self._personas(), *self._phrases), busy, self._asks())
 
     async def show(self, digested: Digested) -> None:
         """Report where the gate stands behind a slice, once. A persona's name calls that persona."""
