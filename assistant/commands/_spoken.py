@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 WAIT_S, MOST_S = 20.0, 120.0
 NOBODY = "nobody said anything"
+INSTRUCTIONS = "Speak to the person at this machine, and hear what they say."
 NO_LOUDSPEAKER = "there is no loudspeaker; `assistant talk --devices` lists what is there"
 
 Play: TypeAlias = Callable[[AsyncIterator[Pcm]], Awaitable[bool]]
@@ -78,7 +80,10 @@ class PersonHere:
         body = {"model": "local", "input": text, "voice": voice or "default", "response_format": "pcm"}
         async with self._client() as client, client.post(f"{self._server.url}/v1/audio/speech", json=body) as answer:
             if answer.status != 200:
-                raise AssistantError((await answer.text())[:500])
+                told = (await answer.text())[:500]
+                with suppress(ValueError, KeyError, TypeError):
+                    told = json.loads(told)["error"]["message"]
+                raise AssistantError(told)
             rest = b""
             async for data in answer.content.iter_any():
                 whole = len(rest + data) // 2 * 2
@@ -127,7 +132,7 @@ def spoken_server(person: PersonHere) -> MCPServer:
         from assistant.tools.mcp.server import MISSING
 
         raise AssistantError(MISSING) from error
-    server = MCPServer("voice-assistant", instructions="Speak to the person at this machine, and hear what they say.")
+    server = MCPServer("voice-assistant", instructions=INSTRUCTIONS, log_level="WARNING")
 
     def told(function: Callable[..., Awaitable[str]]) -> Callable[..., Awaitable[str]]:
         """Only errors of the package's own kind reach the other program in words."""

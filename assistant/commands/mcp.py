@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "serve":
         from assistant.commands._spoken import serve
 
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for a line of the pipe, and nothing else ends it
         return asyncio.run(serve(running_server(args, config)))
     return asyncio.run(_with_servers(config, args))
 

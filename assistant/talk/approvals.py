@@ -68,16 +68,16 @@ def _bare(text: str) -> str:
 
 
 def question(server: str, name: str, arguments: str) -> str:
-    return f"Shall I use {server}: {spoken(name)}{_values(arguments)}?"
+    return f"Shall I use {server}: {spoken(name, server)}{_values(arguments)}?"
 
 
 def announcement(server: str, name: str) -> str:
-    return f"I am using {server}: {spoken(name)}."
+    return f"I am using {server}: {spoken(name, server)}."
 
 
-def spoken(name: str) -> str:
-    """A name as words."""
-    return re.sub(r"[_\W]+", " ", name).strip()
+def spoken(name: str, server: str) -> str:
+    """A tool's name as words, without its server's, which tells it from another's."""
+    return re.sub(r"[_\W]+", " ", name.removeprefix(f"{server}_")).strip()
 
 
 def _values(arguments: str) -> str:

@@ -138,7 +138,7 @@ class OwnCalls:
         server = tool.label or tool.server
         asked = tool.asking or question(server, call.name, call.arguments)
         name = "ask" if server else ""  # a tool of our own has a question of its own, in English
-        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(call.name)))
+        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(call.name, tool.server)))
         self.asks = True
         return result
 
@@ -153,7 +153,8 @@ class OwnCalls:
             await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
             if approval_id is None and not tool.label and self._order.response.modality == "audio":
                 told = announcement(tool.server, call.name)
-                await self._announce(self._context.phrase("using", told, server=tool.server, tool=spoken(call.name)))
+                name = spoken(call.name, tool.server)
+                await self._announce(self._context.phrase("using", told, server=tool.server, tool=name))
         self.runs = tool
         result = await self._waited(call, reply_id)
         self.runs = None

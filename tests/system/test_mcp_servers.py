@@ -108,22 +108,35 @@ house.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
 """
 
 
-def test_a_server_over_http(tmp_path: Path) -> None:
+def test_a_server_over_http_is_used_again_whenever_it_is_there(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        running.append(subprocess.Popen([sys.executable, "-c", HOUSE, str(port)]))
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", port)).close()
+            except OSError:
+                assert running[-1].poll() is None
 
     async def story(registry: ToolRegistry) -> None:
         assert await said(registry, "switch", device="the lamp") == "the lamp is on"
+        running[-1].kill()
+        running[-1].wait()
+        for _ in range(2):
+            gone = await registry.call("switch", '{"device": "the lamp"}')
+            assert f"'house' at 127.0.0.1:{port} cannot be used" in gone.text
+            assert gone.say == "Sorry, house cannot be reached now."
+        await asyncio.to_thread(start)
+        assert await said(registry, "switch", device="the lamp") == "the lamp is on"
 
-    with subprocess.Popen([sys.executable, "-c", HOUSE, str(port)]) as house:
-        try:
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port)).close()
-                    break
-                except OSError:
-                    assert house.poll() is None
-            run(tmp_path, {"house": {"url": f"http://127.0.0.1:{port}/mcp", "timeout": 60}}, story)
-        finally:
-            house.terminate()
+    try:
+        start()
+        run(tmp_path, {"house": {"url": f"http://127.0.0.1:{port}/mcp", "timeout": 60}}, story)
+    finally:
+        for house in running:
+            house.kill()
+            house.wait()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from assistant.base.errors import ToolError
@@ -34,6 +34,13 @@ MOST_PAGES = 20
 log = logging.getLogger(__name__)
 
 
+class _Answered(Protocol):
+    """An answer over HTTP."""
+
+    @property
+    def status_code(self) -> int: ...
+
+
 class McpServer:
     """`logs`: the folder for what the server writes beside its answers; None: nowhere."""
 
@@ -46,6 +53,7 @@ class McpServer:
         self._client: Client | None = None
         self._life: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._status = ""
         self._over = asyncio.Event()
         self._again = False
         """Whether it was started again."""
@@ -112,6 +120,7 @@ class McpServer:
         async with AsyncExitStack() as stack:
             if plan.url:
                 http = await stack.enter_async_context(create_mcp_http_client(headers=dict(plan.headers)))
+                http.event_hooks["response"].append(self._answered)  # the package's error does not say it
                 transport = streamable_http_client(plan.url, http_client=http)
             else:
                 errors = stack.enter_context(self._log_file().open("w", encoding="utf-8"))
@@ -121,6 +130,9 @@ class McpServer:
                 )  # fmt: skip
                 transport = stdio_client(program, errors)
             yield await stack.enter_async_context(Client(transport, message_handler=self._heard))
+
+    async def _answered(self, response: _Answered) -> None:
+        self._status = f"; it answered {response.status_code}" if response.status_code >= 400 else ""
 
     async def _heard(self, message: object) -> None:
         from mcp.types import ToolListChangedNotification
@@ -138,9 +150,9 @@ class McpServer:
             log.warning("the MCP server %s does not list its tools again: %s", self.plan.name, reason(error))
 
     def _last_words(self) -> str:
-        """The last line that the program wrote beside its answers: mostly why it ended."""
+        """Mostly why it failed: the last line that the program wrote beside its answers, or the status over HTTP."""
         if self.plan.url:
-            return ""
+            return self._status
         with suppress(OSError):
             lines = self._log_file().read_text("utf-8", "replace").split("\n")
             said = [line.strip() for line in lines if line.strip()]
@@ -195,23 +207,25 @@ class McpServer:
         return words_of(result)
 
     async def _alive(self) -> Client:
-        """The connection; a server that died is started again, once. Raises AnswerError."""
+        """The connection; a program that died is started again, once, and an address is tried again whenever it is
+        needed, because others start what is there. Raises AnswerError."""
         async with self._starting:
             if self._client is not None and self._life is not None and not self._life.done():
                 return self._client
-            if self._again:
+            if self._again and not self.plan.url:
                 raise AnswerError(
                     f"the MCP server {self.plan.name!r} ended twice and is not used any more; see what it wrote in "
                     f"{self._log_file()}, and start the assistant again",
                     f"Sorry, {self.plan.name} does not work any more.",
                 )
             self._again = True
-            log.warning("the MCP server %s ended; it is started again", self.plan.name)
+            log.warning("the MCP server %s ended; it is started or connected to again", self.plan.name)
             await self.stop()
             try:
                 await self.start()
             except ToolError as error:
-                raise AnswerError(str(error), f"Sorry, {self.plan.name} does not work any more.") from error
+                says = "cannot be reached now" if self.plan.url else "does not work any more"
+                raise AnswerError(str(error), f"Sorry, {self.plan.name} {says}.") from error
             assert self._client is not None
             return self._client
 
