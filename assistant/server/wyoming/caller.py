@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from assistant.base.ids import random_ids
 from assistant.base.sound import Pcm
 from assistant.realtime.fields import Fields
 from assistant.server.backend import ServerContext
-from assistant.server.wyoming.frames import StreamedSound, read_frame
+from assistant.server.wyoming.frames import StreamedSound, read_frame, text_pieces
 from assistant.server.wyoming.hearing import HearingWish, hear, read_hearing
 from assistant.server.wyoming.houses import Houses, read_asked
 from assistant.server.wyoming.offers import offers
@@ -34,7 +34,8 @@ from assistant.server.wyoming.waking import known_words, read_names, wait_for_na
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 IN_FLIGHT = 64
-"""Pieces of sound or text that wait for their work; then the client is slowed down."""
+"""Pieces of sound or text that wait for their work, 1 MiB at most; then the client is slowed down. With the frame that
+is being read it is 2 MiB for each of the callers."""
 LAST_WORD_SECONDS = 2.0
 
 Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
@@ -106,7 +107,7 @@ class WyomingCaller:
             await self._listen()
 
     async def _audio_chunk(self, event: Event) -> None:
-        await _give(self._sounds, self._microphone.samples(event))
+        await _give(self._sounds, self._microphone.pieces(event))
 
     async def _audio_stop(self, event: Event) -> None:
         if self._sounds is not None:
@@ -129,7 +130,7 @@ class WyomingCaller:
         self._start_work(partial(speak_to, self._engines.tts, wanted, self._texts, self._send))
 
     async def _synthesize_chunk(self, event: Event) -> None:
-        await _give(self._texts, Fields(event.data, event.type).need_text("text"))
+        await _give(self._texts, text_pieces(Fields(event.data, event.type).need_text("text")))
 
     async def _synthesize_stop(self, event: Event) -> None:
         if self._texts is not None:
@@ -195,8 +196,10 @@ class WyomingCaller:
             return
 
 
-async def _give(given: Channel[T] | None, one: T) -> None:
-    """Hand over a piece; one that comes when nothing takes it any more is dropped."""
-    if given is not None:
-        with contextlib.suppress(ChannelClosed):
+async def _give(given: Channel[T] | None, pieces: Iterable[T]) -> None:
+    """Hand over pieces; those that come when nothing takes them any more are dropped."""
+    with contextlib.suppress(ChannelClosed):
+        for one in pieces:
+            if given is None:
+                return
             await given.send(one)

@@ -7,17 +7,20 @@ damaged frame without a word.
 from __future__ import annotations
 
 from asyncio import IncompleteReadError, StreamReader
+from collections.abc import Iterator
 
 from wyoming.event import Event
 
 from assistant.base.errors import PeerError
 from assistant.base.pcm import Resampler, from_pcm16
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.realtime.fields import Fields, Json, parse_event
+from assistant.realtime.fields import MAX_EVENT, Fields, Json, parse_event
 
 MAX_LINE = 64 * 1024
-MAX_DATA = 1024 * 1024
-MAX_PAYLOAD = 4 * 1024 * 1024
+MAX_PAYLOAD = 1024 * 1024
+"""Half a minute of sound as satellites send it."""
+MOST_SAMPLES, MOST_CHARACTERS = 4096, 4096
+"""What waits in one piece: a quarter of a second, a page."""
 RATES = (8_000, 192_000)
 MAX_CHANNELS = 16
 
@@ -37,7 +40,7 @@ async def read_frame(reader: StreamReader) -> Event | None:
     kind = head.need_ident("type")
     data = _data(head)
     try:
-        if length := head.integer("data_length", 0, MAX_DATA):
+        if length := head.integer("data_length", 0, MAX_EVENT):
             data |= _object(await reader.readexactly(length)).data
         length = head.integer("payload_length", 0, MAX_PAYLOAD)
         return Event(kind, data, await reader.readexactly(length) if length else None)
@@ -47,7 +50,7 @@ async def read_frame(reader: StreamReader) -> Event | None:
 
 def _object(data: bytes) -> Fields:
     try:
-        return parse_event(data.decode(), MAX_DATA)
+        return parse_event(data.decode())
     except UnicodeDecodeError as error:
         raise PeerError("invalid_event", f"a frame is not UTF-8 text ({error.reason})") from None
 
@@ -64,8 +67,9 @@ class StreamedSound:
         self._format: tuple[int, int] | None = None
         self._resampler = Resampler(HEARING_RATE, HEARING_RATE)
 
-    def samples(self, event: Event) -> Pcm:
-        """Raises PeerError for sound of another form."""
+    def pieces(self, event: Event) -> Iterator[Pcm]:
+        """The sound of an `audio-chunk`, in pieces of about `MOST_SAMPLES`, each resampled when it is asked for. Raises
+        PeerError for sound of another form."""
         fields = Fields(event.data, event.type)
         rate, width, channels = (
             fields.integer("rate", *RATES), fields.integer("width", 1, 8), fields.integer("channels", 1, MAX_CHANNELS)
@@ -79,4 +83,11 @@ class StreamedSound:
             raise PeerError("invalid_value", f"audio-chunk has {len(data)} bytes, which is no whole number of samples")
         if self._format != (rate, channels):
             self._format, self._resampler = (rate, channels), Resampler(rate, HEARING_RATE)
-        return self._resampler.feed(from_pcm16(data).reshape(-1, channels).mean(1))
+        step = 2 * channels * (MOST_SAMPLES * rate // HEARING_RATE)
+        for at in range(0, len(data), step):
+            yield self._resampler.feed(from_pcm16(data[at : at + step]).reshape(-1, channels).mean(1))
+
+
+def text_pieces(text: str) -> Iterator[str]:
+    """A text in pieces of `MOST_CHARACTERS`, one of them empty if it is."""
+    return (text[at : at + MOST_CHARACTERS] for at in range(0, max(1, len(text)), MOST_CHARACTERS))

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from assistant.base.channel import Channel
 from assistant.base.pcm import to_pcm16
 from assistant.contracts import Partial, Prompt
 from assistant.events import ToolSpec
@@ -32,7 +33,8 @@ from wyoming.ping import Ping
 from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, SynthesizeStop, SynthesizeVoice
 from wyoming.wake import Detect
 
-from assistant.server.wyoming.caller import WyomingCaller
+from assistant.server.wyoming import caller
+from assistant.server.wyoming.caller import IN_FLIGHT, WyomingCaller
 from assistant.server.wyoming.frames import StreamedSound
 from assistant.server.wyoming.houses import Houses
 from assistant.server.wyoming.service import wyoming_service
@@ -362,6 +364,8 @@ def frame(kind: str, payload: bytes = b"", **data: object) -> bytes:
         (b'{"data": {}}\n', "type is required"),
         (b'{"type": "describe", "data": 5}\n', "data must be an object"),
         (b'{"type": "audio-chunk", "payload_length": 99999999999}\n', "payload_length is 99999999999"),
+        (b'{"type": "audio-chunk", "payload_length": 1048577}\n', "payload_length is 1048577"),
+        (b'{"type": "synthesize", "data_length": 200000}\n', "data_length is 200000"),
         (b'{"type": "synthesize", "data_length": 3}\n{.}', "not valid JSON"),
         (frame("synthesize"), "synthesize.text is required"),
         (frame("synthesize", text=[1]), "must be a string"),
@@ -393,6 +397,40 @@ def test_damaged_input_is_one_error_and_others_go_on(sent, told):
             await other.until("synthesize-stopped")
             assert words(other) == 5
 
+    run(story)
+
+
+FLOOD = [AudioChunk(8000, 2, 1, bytes(1 << 20)), SynthesizeChunk("word " * 32_000)]
+
+
+@pytest.mark.parametrize("said", FLOOD, ids=["sound", "text"])
+def test_what_waits_for_slow_work_is_bounded_and_others_go_on(said, monkeypatch):
+    waiting: list[Channel] = []
+    held: list[int] = []
+    measured = asyncio.Event()
+
+    async def stuck(*given: object, **more: object) -> None:
+        waiting.append(next(one for one in given if isinstance(one, Channel)))
+        await measured.wait()
+
+    async def story(place: Place) -> None:
+        async with place.client() as client:
+            await client.send(AudioStart(8000, 2, 1), SynthesizeStart() if isinstance(said, SynthesizeChunk) else Ping())
+            sending = asyncio.create_task(client.send(*[said] * 12))
+            async with asyncio.timeout(PATIENCE):
+                while not waiting or len(waiting[-1]) < IN_FLIGHT and not sending.done():
+                    await asyncio.sleep(0.005)
+            async with place.client() as other:
+                await other.send(Transcript("hello"))
+                await other.until("handled")
+            pieces = [await waiting[-1].receive() for _ in range(len(waiting[-1]))]
+            held.append(sum(one.nbytes if isinstance(one, np.ndarray) else len(one) * 4 for one in pieces))
+            measured.set()
+            sending.cancel()
+        assert 0 < held[0] <= 1.1 * (1 << 20)
+
+    monkeypatch.setattr(caller, "hear", stuck)
+    monkeypatch.setattr(caller, "speak_to", stuck)
     run(story)
 
 
@@ -430,7 +468,7 @@ def test_sound_of_any_rate_is_heard_at_ours(channels):
     ear, heard = StreamedSound(), []
     for at in range(0, len(tone), 960 * channels):
         data = {"rate": 48_000, "width": 2, "channels": channels}
-        heard.append(ear.samples(Event("audio-chunk", data, to_pcm16(tone[at : at + 960 * channels]))))
+        heard += ear.pieces(Event("audio-chunk", data, to_pcm16(tone[at : at + 960 * channels])))
     sound = np.concatenate(heard)
     assert abs(sound.size - RATE) < 400
     assert np.argmax(np.abs(np.fft.rfft(sound))) / sound.size * RATE == pytest.approx(440, abs=2)
