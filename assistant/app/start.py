@@ -326,7 +326,9 @@ def _own_tools(
 ) -> ToolRegistry:  # fmt: skip
     small = names is not None  # it knows the tool for notes, and none for the memory
     household = BuiltinTools(
-        Kept(home, lambda: MEMORY if small and session.settings.memory else NOTES),
+        Kept(
+            home, lambda: MEMORY if small and session.settings.memory else NOTES, lambda: session.settings.passing
+        ),
         home.now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,

@@ -105,6 +105,8 @@ class Settings:
     """Nothing is listened to until somebody calls the assistant by name."""
     duck: bool = False
     """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
+    passing: bool = False
+    """The front comes for one sentence and is gone when something rings."""
     realm: str = ""
     """Owner of the talk's state: only talks and requests of the same realm can reuse it."""
     paced: bool = True

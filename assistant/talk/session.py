@@ -51,6 +51,7 @@ from assistant.events import (
     UpdateSettings,
 )
 from assistant.talk.amends import Amends
+from assistant.talk.approvals import AskedCall
 from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
@@ -179,6 +180,15 @@ class Session:
     def undoing(self) -> Changes:
         """The rows that the session's own tools changed in the exchange before this one."""
         return self.conversation.changes(self.conversation.turns_back(EXCHANGE))
+
+    @property
+    def asked(self) -> AskedCall | None:
+        """The call that waits for the person's word."""
+        return self._context.approvals.waiting
+
+    def ask_on(self, call: AskedCall) -> None:
+        """Let a call wait that an earlier session of this talk asked about. Before `run`."""
+        self._context.approvals.wait_for_answer(call)
 
     async def forget_words(self, fact: str) -> None:
         """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from assistant.tools import answers
+from assistant.tools.errors import AnswerError
 from assistant.tools.home import Change, Front, HomeRows
 from assistant.tools.memory import serial_of
 from assistant.tools.moments import Moment
@@ -33,6 +34,9 @@ _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 
 
 ONLY_OPEN = "I can ring only while a page of mine is open."
+ELSEWHERE = "It will sound on the computer that I run on."
+MUTE = "nothing could ring: this front has no sound of its own then, and the computer that I run on has no loudspeaker"
+MUTE_SAID = "I cannot do that here, because nothing could ring: the computer that I run on has no loudspeaker."
 UNDONE = "undone "
 """Before the key of a change that the home's store took back and the talk's journal may not have."""
 
@@ -40,10 +44,13 @@ UNDONE = "undone "
 class Kept:
     """Without a home the rows are this talk's alone, in memory."""
 
-    def __init__(self, home: HomeRows | None = None, notes: Callable[[], str] = lambda: NOTES) -> None:
-        """`notes`: the slot that a note goes to."""
+    def __init__(
+        self, home: HomeRows | None = None, notes: Callable[[], str] = lambda: NOTES,
+        passing: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`notes`: the slot that a note goes to. `passing`: whether the talk's front is gone when something rings."""
         self.home = home if home is not None else HomeRows()
-        self.notes = notes
+        self.notes, self._passing = notes, passing
         self._front: Front | None = None
         self._talk = ""
         self._changes: Changes = {}
@@ -72,14 +79,17 @@ class Kept:
     def promise(self, slot: str, text: str, moment: Moment, label: str = "") -> Promise:
         """Store what is to ring at a moment. Raises AnswerError if nothing could ring."""
         self.home.check_can_ring()
+        if self._passing() and self.home.aloud is None and not self.home.only_open:
+            raise AnswerError(MUTE, MUTE_SAID)
         row = Promise(self.home.next_serial(), text, moment.at, label, moment.repeat)
         self._change((slot, None, row))
         return row
 
     def bounds(self) -> str:
-        """Said with the first promise of a talk where nothing rings without an open page; "" otherwise."""
+        """Said with the first promise of a talk: where it rings, if that is not here or not always; "" otherwise."""
         told, self._told_bounds = self._told_bounds, True
-        return ONLY_OPEN if self.home.only_open and not told else ""
+        bounds = ONLY_OPEN if self.home.only_open else ELSEWHERE if self._passing() else ""
+        return "" if told else bounds
 
     def replace(self, slot: str, old: Promise, new: Promise) -> None:
         self._change((slot, old, replace(new, serial=old.serial)))

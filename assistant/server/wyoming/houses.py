@@ -1,7 +1,8 @@
 """The talk behind each conversation of a house, and its answers.
 
 A house connects anew for every sentence and names its conversation, so a talk is kept under that name and resumed. A
-connection that names none is a conversation itself.
+connection that names none is a conversation itself. A question such as "Shall I use files: write file?" stays open for
+the next sentence of its conversation.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ from dataclasses import dataclass, replace
 from wyoming.event import Event
 from wyoming.handle import Handled, HandledChunk, HandledStart, HandledStop, NotHandled
 
+from assistant.base.clock import Clock
 from assistant.base.errors import TalkElsewhere, TalksFull, UnknownTalk
 from assistant.base.ids import random_ids
 from assistant.events import CreateItem, CreateResponse, Message, ResponseDone, ResponseParams, TextDelta, TextPart
 from assistant.realtime.fields import Fields
 from assistant.server.wyoming.hearing import Send
 from assistant.talk import Session
+from assistant.talk.approvals import AskedCall
 from assistant.talk.talks import Talks
 
 KNOWN = 256
 """Conversations whose talk is found again; then the one that was used longest ago begins anew."""
+ANSWER_S = 120.0
+"""A later yes may be meant for something else."""
 ID = "conversation_id"
 NOTHING = "I have no answer to that."
 MOVED = "Another request of this conversation came first."
@@ -44,25 +49,40 @@ def read_asked(event: Event, otherwise: str) -> HouseAsk:
     return HouseAsk(fields.need_text("text"), named or otherwise)
 
 
+@dataclass(frozen=True, slots=True)
+class HouseTalk:
+    """The talk of a conversation, and the call that waits there for a yes until this moment."""
+
+    talk: str
+    asked: AskedCall | None = None
+    until: float = 0.0
+
+
 class Houses:
     """Which talk goes on with which conversation."""
 
-    def __init__(self, talks: Talks) -> None:
-        self._talks = talks
-        self._settings = replace(talks.defaults, modality="text", turn_detection=None)
-        self._known: dict[str, str] = {}
+    def __init__(self, talks: Talks, clock: Clock) -> None:
+        self._talks, self._clock = talks, clock
+        self._settings = replace(talks.defaults, modality="text", turn_detection=None, passing=True)
+        self._known: dict[str, HouseTalk] = {}
 
     def session(self, conversation: str) -> Session:
         """Raises TalksFull."""
-        talk = self._known.pop(conversation, None)
+        known = self._known.get(conversation)
         try:
-            session = self._talks.open(self._settings, talk)
+            session = self._talks.open(self._settings, None if known is None else known.talk)
         except (UnknownTalk, TalkElsewhere):
-            session = self._talks.open(self._settings)
-        self._known[conversation] = session.talk
+            known, session = None, self._talks.open(self._settings)
+        if known is not None and known.asked is not None and self._clock.now() < known.until:
+            session.ask_on(known.asked)
+        self._keep(conversation, HouseTalk(session.talk))
+        return session
+
+    def _keep(self, conversation: str, talk: HouseTalk) -> None:
+        self._known.pop(conversation, None)
+        self._known[conversation] = talk
         while len(self._known) > KNOWN:
             self._known.pop(next(iter(self._known)))
-        return session
 
     async def answer(self, asked: HouseAsk, send: Send) -> None:
         """Send the answer as it is written, then as a whole. Cancelled, it stops the model before its next step."""
@@ -76,6 +96,9 @@ class Houses:
         try:
             await self._answer(session, asked, send)
         finally:
+            if session.asked is not None and not session.moved:
+                until = self._clock.now() + ANSWER_S
+                self._keep(asked.conversation, HouseTalk(session.talk, session.asked, until))
             session.close()
             with suppress(asyncio.CancelledError):
                 await running

@@ -22,7 +22,7 @@ MOST_CALLERS = 64
 @asynccontextmanager
 async def wyoming_service(context: ServerContext, sock: socket.socket) -> AsyncIterator[None]:
     """Serve everybody who connects to `sock`, which listens, until the block ends; their work ends with it."""
-    houses = Houses(context.talks)
+    houses = Houses(context.talks, context.clock)
     callers: dict[asyncio.Task[None], StreamWriter] = {}
 
     async def welcome(reader: StreamReader, writer: StreamWriter) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from assistant.base.channel import Channel
+from assistant.base.clock import LoopClock
 from assistant.base.pcm import to_pcm16
 from assistant.contracts import Partial, Prompt
 from assistant.events import ToolSpec
@@ -332,6 +333,78 @@ def test_a_turn_uses_the_assistants_own_tools():
     run(story, World(answers, tools=lambda: ToolRegistry([tool])))
 
 
+class Late:
+    """A clock that a test moves."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@pytest.mark.parametrize(
+    ("second", "name", "late_s", "then", "at_last"),
+    [("Yes, please.", "a", 100, 1, 1), ("yes", "a", 130, 0, 0), ("yes", "b", 0, 0, 1), ("no", "a", 0, 0, 0)],
+)
+def test_a_yes_on_the_next_connection_runs_what_was_asked_about(second, name, late_s, then, at_last, monkeypatch):
+    done: list[str] = []
+    clock = Late()
+
+    async def write(text: str) -> str:
+        done.append(text)
+        return "written"
+
+    def answers(prompt: Prompt) -> list[Answer]:
+        last = prompt.lines[-1]
+        return [("write_file", {"text": "milk"})] if last.text == "write milk" else ["Fine."]
+
+    async def story(place: Place) -> None:
+        async def say(text: str, name: str) -> str:
+            async with place.client() as client:
+                await client.send(Transcript(text, context={"conversation_id": name}))
+                return str((await client.until("handled")).data["text"])
+
+        assert await say("write milk", "a") == "Shall I use files: write file, with milk?"
+        clock.time += late_s
+        assert await say(second, name) == "Fine." and done == ["milk"] * then
+        assert await say("yes", "a") == "Fine." and done == ["milk"] * at_last
+
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    tool = Tool(ToolSpec("write_file", "Write.", schema), write, server="files", ask=True)
+    monkeypatch.setattr(LoopClock, "now", lambda self: clock.now())
+    run(story, World(answers, tools=lambda: ToolRegistry([tool])))
+
+
+def test_a_conversation_is_known_again_after_all_places_were_taken():
+    async def story(place: Place) -> None:
+        async with place.client() as client:
+            for text, held in (("kitchen", 0), ("more", 4), ("again", 0)):
+                sessions = [place.world.talks.open() for _ in range(held)]
+                await client.send(Transcript(text, context={"conversation_id": "a"}))
+                told = await client.until("not-handled" if held else "handled")
+                await client.send(Ping())
+                await client.until("pong")
+                for session in sessions:
+                    session.close()
+                    await session.run()
+        assert told.data["text"] == "Line 3, after kitchen."
+
+    run(story, World(counting))
+
+
+def test_a_socket_serves_again_and_who_came_meanwhile_waited():
+    async def story(place: Place) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            async with wyoming_service(context_of(place.world), sock.dup()):
+                """A model that is switched ends it."""
+            async with AsyncTcpClient("127.0.0.1", sock.getsockname()[1]) as wire:
+                await Client(wire).send(Describe())
+                async with wyoming_service(context_of(place.world), sock.dup()):
+                    await Client(wire).until("info")
+
+    run(story)
+
+
 def test_what_cannot_be_answered_is_said():
     async def story(place: Place) -> None:
         async with place.client() as client:
@@ -415,10 +488,10 @@ def test_what_waits_for_slow_work_is_bounded_and_others_go_on(said, monkeypatch)
 
     async def story(place: Place) -> None:
         async with place.client() as client:
-            await client.send(AudioStart(8000, 2, 1), SynthesizeStart() if isinstance(said, SynthesizeChunk) else Ping())
+            await client.send(SynthesizeStart() if isinstance(said, SynthesizeChunk) else AudioStart(8000, 2, 1))
             sending = asyncio.create_task(client.send(*[said] * 12))
             async with asyncio.timeout(PATIENCE):
-                while not waiting or len(waiting[-1]) < IN_FLIGHT and not sending.done():
+                while not waiting or (len(waiting[-1]) < IN_FLIGHT and not sending.done()):
                     await asyncio.sleep(0.005)
             async with place.client() as other:
                 await other.send(Transcript("hello"))
@@ -479,7 +552,7 @@ def test_a_connection_that_the_system_gives_up_ends_without_an_error():
         gone = asyncio.StreamReader()
         gone.set_exception(TimeoutError(110, "Connection timed out"))
         _, writer = await asyncio.open_connection("127.0.0.1", place.port)
-        await WyomingCaller(gone, writer, context_of(place.world), Houses(place.world.talks)).serve()
+        await WyomingCaller(gone, writer, context_of(place.world), Houses(place.world.talks, LoopClock())).serve()
         assert writer.is_closing()
 
     run(story)

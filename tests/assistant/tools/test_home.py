@@ -48,9 +48,9 @@ class Front:
         return True
 
 
-def talk(home, front=None):
+def talk(home, front=None, passing=False):
     """The tools of one talk over the home."""
-    kept = Kept(home)
+    kept = Kept(home, passing=lambda: passing)
     if front is not None:
         kept.connect(front)
     return builtin_tools(BuiltinTools(kept, home.now, {}, lambda: "ada"))
@@ -493,10 +493,10 @@ def test_an_undo_that_the_journal_never_knew_is_undone_and_what_was_deleted_stay
 def test_a_promise_says_that_it_holds_only_while_a_page_is_open():
     """Once a talk, where the machine has no loudspeaker; a page that is hidden rings by a notification."""
 
-    async def story(aloud, pages):
+    async def story(aloud, pages, passing=False):
         home = HomeRows(now=Wall(), aloud=aloud, pages=pages)
         said = []
-        for tools in (talk(home), talk(home)):
+        for tools in (talk(home, passing=passing), talk(home, passing=passing)):
             for name, given in (("set_timer", {"duration": "5 minutes"}), ("set_alarm", {"time": "7 am"})):
                 result = await tools.call(name, json.dumps(given))
                 said.append((result.text, result.say))
@@ -510,4 +510,8 @@ def test_a_promise_says_that_it_holds_only_while_a_page_is_open():
     assert run(story(None, False)) == run(story(aloud, True)) == plain
     bounds = "I can ring only while a page of mine is open."
     told = (f"5 minutes. {bounds}", f"Your timer is set: 5 minutes. {bounds}")
-    assert run(story(None, True)) == [told, plain[1]] * 2
+    assert run(story(None, True)) == run(story(None, True, passing=True)) == [told, plain[1]] * 2
+    elsewhere = "It will sound on the computer that I run on."
+    told = (f"5 minutes. {elsewhere}", f"Your timer is set: 5 minutes. {elsewhere}")
+    assert run(story(aloud, False, passing=True)) == run(story(aloud, True, passing=True)) == [told, plain[1]] * 2
+    assert all("has no loudspeaker" in say for _, say in run(story(None, False, passing=True)))
