@@ -22,4 +22,5 @@ _run      how a command runs until it is stopped
 _server   requests to a running server
 _spoken   speaking, listening and asking for another program
 _unit     the file that has a system start the assistant
+_wyoming  the address at which Home Assistant is served
 """

@@ -3,6 +3,7 @@
   assistant serve                               choose models for this machine, serve http://127.0.0.1:8765
   assistant serve --profile desk                use larger models, fetched with `assistant pull desk`
   assistant serve --llm http://gpu-box:8000/v1  use the language model of another server (vLLM, SGLang, llama.cpp …)
+  assistant serve --uri tcp://127.0.0.1:10400   serve Home Assistant too, with the same models
   assistant serve --host 0.0.0.0 --tls cert.pem key.pem   with a token in config.toml: token = "…"
 
 Settings can also stand in $ASSISTANT_HOME/config.toml, or in variables such as ASSISTANT_PORT. A token belongs there:
@@ -15,7 +16,7 @@ import argparse
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 from assistant.base.errors import AssistantError, SettingError
 from assistant.base.memory import share_heaps
 from assistant.commands._front import NO_WAKE_WORDS, add_model_arguments, add_wake_argument, model_flags
+from assistant.commands._wyoming import URI_HELP, uri_line, wyoming_address
 
 if TYPE_CHECKING:
     import ssl
@@ -66,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      "key, as PEM files")
     net.add_argument("--allow", action="append", metavar="NAME|URL", help="another name of this server, or the address "
                      "of a web page from elsewhere that may connect; may be given again")
+    net.add_argument("--uri", help=URI_HELP)
     add_model_arguments(parser)
 
 
@@ -82,9 +85,10 @@ def run(args: argparse.Namespace) -> int:
     if args.token:
         print("note: other users of this machine see --token in the list of processes; config.toml and ASSISTANT_TOKEN "
               "keep it from them", file=sys.stderr)
+    house = None if args.uri is None else wyoming_address(args.uri)
     sys.setswitchinterval(HANDOVER_SECONDS)
     share_heaps()
-    return run_async(serve(config, gate, tls, not args.no_browser, args.wake))
+    return run_async(serve(config, gate, tls, not args.no_browser, args.wake, house))
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
@@ -120,15 +124,20 @@ def listening_socket(host: str, port: int, flag: str = "--port") -> socket.socke
     return sock
 
 
-async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool, wake: bool = False) -> int:
-    """Until cancelled. `wake`: the page waits for a name."""
+async def serve(
+    config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool, wake: bool = False,
+    house: tuple[str, int] | None = None,
+) -> int:  # fmt: skip
+    """Until cancelled. `wake`: the page waits for a name. `house`: host and port for Home Assistant."""
     from aiohttp import web
 
     from assistant.app.checks import check_settings
 
     # Cheap checks come first: a wrong setting, then a port in use, then seconds of imports and loading.
     check_settings(config)
-    with listening_socket(config.host, config.port) as sock:
+    with listening_socket(config.host, config.port) as sock, (
+        listening_socket(*house, "--uri") if house else nullcontext()
+    ) as house_sock:
         from assistant.server.app import make_app
         from assistant.server.starting import Starting
 
@@ -143,17 +152,18 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
             print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
             if browser:
                 open_page(url)
-            await _serve_models(config, starting, url, runner, wake)
+            await _serve_models(config, starting, url, runner, wake, house_sock)
         finally:
             await runner.cleanup()
     return 0
 
 
-async def _serve_models(config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool) -> None:
+async def _serve_models(
+    config: Config, starting: Starting, url: str, runner: web.AppRunner, wake: bool, house: socket.socket | None
+) -> None:
     """Load the models that the running server waits for, and keep them until cancelled; the server closes first. When
     another language model is chosen, everything but the voice and the ears is opened again with it."""
     import asyncio
-    from contextlib import asynccontextmanager
     from importlib import import_module
 
     def report(line: str) -> None:
@@ -166,20 +176,19 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
     from assistant.app.start import open_talks
     from assistant.app.switching import Choices, run_switching
     from assistant.device.execution import give_back_memory
-    from assistant.local.ringing import has_loudspeaker, play_aloud
+    from assistant.local.ringing import find_loudspeaker
     from assistant.server.app import pause_talks
     from assistant.server.backend import Keys
 
-    play = play_aloud if has_loudspeaker() else None
-    if play is None:
-        report("there is no loudspeaker here: timers ring only in talks that are open")
+    play = find_loudspeaker(report, "timers ring only in talks that are open")
     first, state = kept_choice(config)
     choices = Choices(state)
     models, keys = LanguageModels(config, choices), Keys()
 
     @asynccontextmanager
     async def opened(wanted: Config) -> AsyncIterator[start.App]:
-        async with open_talks(wanted, report, play=play, pages=True, standing=models.standing) as app:
+        opening = open_talks(wanted, report, play=play, pages=True, standing=models.standing)
+        async with opening as app, _for_houses(app, house):
             try:
                 yield app
             finally:
@@ -191,7 +200,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, runner: we
             report(f"{choices.state.model} did not load, so {app.models.llm.name} answers: {choices.state.told}")
         models.runs(app.config, app.models.profile)
         starting.ready(replace(context_of(app), models=models, keys=keys, wake=wake))
-        announce(url, app, wake)
+        announce(url, app, wake, house)
 
     try:
         pause, before = partial(pause_talks, runner.app), None if first is config else config
@@ -215,12 +224,23 @@ def address_of(host: str, port: int, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def announce(url: str, app: start.App, wake: bool) -> None:
+def _for_houses(app: start.App, house: socket.socket | None) -> AbstractAsyncContextManager[None]:
+    """Serve Home Assistant while the models are there; meanwhile its connections wait at the socket itself."""
+    if house is None:
+        return nullcontext()
+    from assistant.server.wyoming.service import wyoming_service
+
+    return wyoming_service(context_of(app), house.dup())
+
+
+def announce(url: str, app: start.App, wake: bool, house: socket.socket | None) -> None:
     if wake and app.talks.wake_words is None:
         print(NO_WAKE_WORDS)
     engines = app.talks.engines
     print(f"{engines.llm.name} thinks, {engines.tts.name} speaks, {engines.asr.name} listens")
     print(f"realtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")
+    if house is not None:
+        print(uri_line(house))
     print("Ctrl-C stops.", flush=True)
 
 

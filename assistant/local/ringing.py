@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from assistant.base.errors import DeviceError
 from assistant.events import REPLY_RATE, Pcm
@@ -13,15 +14,18 @@ from assistant.local.devices import chatter_to, check_loudspeaker, loudspeaker
 from assistant.local.player import Player
 
 LOOK_S = 0.05
+Play: TypeAlias = Callable[[AsyncIterator[Pcm]], Awaitable[bool]]
 
 
-def has_loudspeaker() -> bool:
-    """Whether there is a default loudspeaker that takes our sound."""
+def find_loudspeaker(report: Callable[[str], None], otherwise: str) -> Play | None:
+    """The default loudspeaker, if it takes our sound; None behind a report that there is none, which means
+    `otherwise`."""
     try:
         check_loudspeaker()
     except DeviceError:
-        return False
-    return True
+        report(f"there is no loudspeaker here: {otherwise}")
+        return None
+    return play_aloud
 
 
 async def play_aloud(sound: AsyncIterator[Pcm]) -> bool:

@@ -24,11 +24,12 @@ STEP = 4800
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A running server; at the end it is interrupted and has to leave cleanly."""
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What a running server printed; at the end it is interrupted and has to leave cleanly."""
     log: Path = tmp_path_factory.mktemp("home") / "log"
     environment = os.environ | {"ASSISTANT_HOME": str(log.parent), "OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "assistant", "serve", "--port", "0", "--no-browser", "--profile", "tiny"]
+    command += ["--uri", "tcp://127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     assert process.stdout is not None
     lines: list[str] = []
@@ -36,13 +37,33 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         lines.append(line)
         if line.startswith("Ctrl-C"):
             break
-    told = "".join(lines)
-    found = re.search(r"^OpenAI +(\S+)$", told, re.MULTILINE)
-    assert found, f"the server did not start:\n{told}"
-    yield found[1]
+    yield "".join(lines)
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and rest.strip().splitlines()[-1].startswith("stopped"), rest
+
+
+@pytest.fixture(scope="module")
+def address(told: str) -> str:
+    found = re.search(r"^OpenAI +(\S+)$", told, re.MULTILINE)
+    assert found, f"the server did not start:\n{told}"
+    return found[1]
+
+
+def test_home_assistant_is_served_beside_it(told):
+    from wyoming.asr import Transcript
+    from wyoming.client import AsyncClient
+
+    async def story() -> None:
+        found = re.search(r"^wyoming +(tcp://\S+)$", told, re.MULTILINE)
+        assert found, told
+        async with asyncio.timeout(PATIENCE), AsyncClient.from_uri(found[1]) as client:
+            await client.write_event(Transcript("what is two plus two").event())
+            while (event := await client.read_event()) is not None and event.type != "handled":
+                """Its pieces."""
+            assert event is not None and "4" in event.data["text"]
+
+    asyncio.run(story())
 
 
 async def pcm_of(client: openai.AsyncOpenAI, text: str) -> bytes:
