@@ -35,14 +35,15 @@ def call_by_name(page: Page, microphone: Path, received: list[Event]) -> None:
     """Some talk, the name, and a follow-up without it: nothing is shown or answered before the name."""
     del received[:]
     say_in_turn(
-        microphone, (0.5, f"my secret is a {RARE}"), (1.0, "Ada, what time is it?"), (7.0, "What day is it today?")
+        microphone, (0.5, f"my secret is a {RARE}"), (1.0, "Ada, what time is it?"), (4.0, "What day is it today?")
     )
     page.get_by_role("button", name="By name").press("Enter")
     expect(page.get_by_role("button", name="By name", pressed=True)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Say “Ada”, then ask.")).to_be_visible()
     page.click("#mic")
     sign = page.locator("#phase")  # a live region
     expect(sign).to_have_text("Say “Ada” to begin", timeout=SLOW)
-    # The follow-up begins within 8 s of the name, so it is heard: behind the answer, or over it on a slow machine.
+    # The follow-up is heard behind the answer, or over it on a slow machine, where the microphone is slow as well.
     said = [re.compile(words, re.IGNORECASE) for words in ("what time is it", "what day is it")]
     expect(page.locator("li.you .text")).to_have_text(said, timeout=SLOW)
     expect(sign).to_have_text("Listening. No name is needed now", timeout=SLOW)
@@ -53,7 +54,7 @@ def call_by_name(page: Page, microphone: Path, received: list[Event]) -> None:
 
 
 def chimes(sound: Pcm, rate: int) -> int:
-    """How often the two tones of the chime follow each other."""
+    """How often the two tones of the chime follow each other. One piece may hold both."""
     size = rate // 20
     pieces = sound[: sound.size // size * size].reshape(-1, size)
     tones = []
@@ -62,7 +63,7 @@ def chimes(sound: Pcm, rate: int) -> int:
         near = [float(power[at - 2 : at + 3].sum()) for at in (hertz * size // rate for hertz in (660, 990))]
         pure = max(near) > 0.9 * power.sum() > 0.1
         tones.append(str(near.index(max(near))) if pure else "-")
-    return len(re.findall("0+1+", "".join(tones)))
+    return len(re.findall("0+-?1+", "".join(tones)))
 
 
 def check_unheard(home: Path, sent: list[Event], received: list[Event]) -> None:
