@@ -39,18 +39,20 @@ $(BIN)/pip:
 	@$(PYTHON) -m venv $(VENV)
 
 # With an NVIDIA driver Triton builds kernels at the first start, with a C compiler and Python's headers.
+SYSTEM := libportaudio2 $(if $(wildcard /dev/nvidiactl /dev/dxg),gcc python3-dev)
 $(VENV)/.run: $(BIN)/pip pyproject.toml constraints.txt
-	@.ci/system-packages libportaudio2 $(if $(wildcard /dev/nvidiactl /dev/dxg),gcc python3-dev)
+	@.ci/system-packages $(SYSTEM)
 	@echo "installing the Python packages into .venv: once, some minutes, 1.3 GB (on Linux several more if torch brings CUDA)"
 	@$(INSTALL) $(TORCH) && $(INSTALL) -c constraints.txt -e . || { $(NOT_INSTALLED); }
 	@$(INSTALL) -c constraints.txt -e '.[ears]' || { $(NO_EARS); }
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.run
-	@.ci/system-packages libportaudio2 chromium espeak-ng
-	@echo "installing what the tests need into .venv: once, some minutes"
-	@$(INSTALL) -c constraints.txt -e '.[ears,dev]' || { $(NOT_INSTALLED); }
-	@touch $@
+# Each call of pip builds this package anew, and would compile for half a minute what no test imports.
+$(VENV)/.test: $(BIN)/pip pyproject.toml constraints.txt
+	@.ci/system-packages $(SYSTEM) chromium espeak-ng
+	@echo "installing the Python packages and what the tests need into .venv: once, some minutes"
+	@$(INSTALL) --no-compile $(TORCH) && $(INSTALL) --no-compile -c constraints.txt -e '.[ears,dev]' || { $(NOT_INSTALLED); }
+	@touch $(VENV)/.run $@
 
 clean:
 	rm -rf $(VENV)
