@@ -235,7 +235,7 @@ import json, sys
 from pathlib import Path
 import torch
 from capsules.exec import native
-native._FLAGS = (*native._FLAGS, sys.argv[1])
+native._FLAGS = (*native._FLAGS, "-O1", sys.argv[1])  # the processor is asked about, not the optimiser
 from tests.capsules.test_panels import PUBLISHED, exact_inputs, kept, packed, product, randn
 torch.set_num_threads(1)
 found = []
