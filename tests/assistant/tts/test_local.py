@@ -445,7 +445,7 @@ def test_a_dropped_guess_was_never_said(higgs, folder, monkeypatch, spoken, samp
         return bench.run(play, bench, steps)
 
     expected = held(None)
-    for steps in [0, 1, 2, 5, 9, 14, 40]:
+    for steps in [0, 2, 9, 40] if other else [0, 1, 2, 5, 9, 14, 40]:
         assert_same_state(held(steps), expected)
 
 
