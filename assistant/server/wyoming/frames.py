@@ -20,7 +20,7 @@ MAX_LINE = 64 * 1024
 MAX_PAYLOAD = 1024 * 1024
 """Half a minute of sound as satellites send it."""
 MOST_SAMPLES, MOST_CHARACTERS = 4096, 4096
-"""What waits in one piece: a quarter of a second, a page."""
+"""The longest pieces that wait: a quarter of a second of sound, a page of text."""
 RATES = (8_000, 192_000)
 MAX_CHANNELS = 16
 
