@@ -102,7 +102,7 @@ class Noted:
 @dataclass(frozen=True, slots=True)
 class SoFar:
     """The ear's position behind a slice. `detects`: the ear decides itself when a turn begins and ends. `gate`: None
-    where nobody has to call."""
+    where nobody has to call. `quiet`: a name is waited for, and nobody speaks."""
 
     stretch: Stretch | None = None
     detects: bool = False
@@ -111,6 +111,7 @@ class SoFar:
     sure: float = 1.0
     fall: int = 0
     gate: GateIs | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ class Ear:
         if turns is None:
             return SoFar(self._stretch)
         gate = None if self._gate is None else self._gate.state
-        return SoFar(self._stretch, True, turns.speech_ms, turns.silence_ms, turns.sure, turns.fall, gate)
+        quiet = gate is GateIs.WAITING and not self._waiting.speaks
+        return SoFar(self._stretch, True, turns.speech_ms, turns.silence_ms, turns.sure, turns.fall, gate, quiet)
 
     @property
     def pushes_to_end(self) -> bool:

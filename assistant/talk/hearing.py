@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+
 from assistant.base.clock import SampleClock
 from assistant.base.errors import ChannelClosed
-from assistant.base.pcm import Resampler
+from assistant.base.pcm import Resampler, silence
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import Partial
 from assistant.events import AppendAudio, ClearAudio, CommitAudio, SemanticVad, ServerVad, TurnDetection
@@ -48,7 +50,8 @@ from assistant.text.unfinished import wants_more
 T = TypeVar("T")
 
 SLICE = HEARING_RATE // 10
-"""Sound is digested 100 ms at a time, so that other work gets its turn in between."""
+"""Sound is digested 100 ms at a time, so that other work gets its turn in between. While a name is waited for and
+nobody speaks, so much is collected first: handing each packet of 20 ms to a thread costs more than hearing it."""
 LEAST_COMMIT_MS = 100.0
 """The protocol's minimum: clients know the error that a shorter commit gets."""
 GLANCE_MS = 190.0
@@ -84,6 +87,7 @@ class Hearing:
         self._so_far = SoFar()
         self._time = SampleClock(HEARING_RATE)
         self._resampler: Resampler | None = None
+        self._collected = silence(0)
         self._text = _TurnText("")
         """The turn that began last."""
         self._words = NOTHING_KNOWN
@@ -129,9 +133,11 @@ class Hearing:
                 case AppendAudio():
                     await self._append(command, reading)
                 case CommitAudio():
+                    await self._digest(reading)
                     await self._inlet.reached(number)
                     await self._commit(command)
                 case ClearAudio():
+                    await self._digest(reading)
                     await self._inlet.reached(number)
                     await self._clear()
 
@@ -148,7 +154,13 @@ class Hearing:
     async def _append(self, command: AppendAudio, reading: asyncio.TaskGroup) -> None:
         if self._resampler is None or self._resampler.source_rate != command.rate:
             self._resampler = Resampler(command.rate, HEARING_RATE)
-        pcm = self._resampler.feed(command.pcm)
+        self._collected = np.concatenate([self._collected, self._resampler.feed(command.pcm)])
+        if self._collected.size >= SLICE or not (self._so_far.quiet and self._context.settings.wake):
+            await self._digest(reading)
+
+    async def _digest(self, reading: asyncio.TaskGroup) -> None:
+        """Hear all sound that has come."""
+        pcm, self._collected = self._collected, silence(0)
         arrived = self._context.now()
         if self._so_far.stretch is None:
             self._leaning.renew()

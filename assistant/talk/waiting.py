@@ -63,6 +63,11 @@ class Waiting:
         """Its length when it was noticed."""
         self._found: CalledName | None = None
 
+    @property
+    def speaks(self) -> bool:
+        """Whether an utterance is under way, or may have begun in the last block."""
+        return self._length is not None or not self._quiet
+
     def let_go(self) -> None:
         """Drop all sound."""
         self._drop(0)

@@ -9,7 +9,6 @@ import pytest
 
 from assistant.events import (
     AudioDelta,
-    Message,
     PersonaSwitched,
     ServerVad,
     Settings,
@@ -33,11 +32,6 @@ def events(world: World, kind: type) -> list:
 
 def states(world: World) -> list[tuple[str, str]]:
     return [(event.state, event.called) for event in events(world, WakeChanged)]
-
-
-def words(session) -> list[str]:
-    return [part.text or part.transcript for item in session.items if isinstance(item, Message)
-            for part in item.content if getattr(part, "text", None) or getattr(part, "transcript", None)]  # fmt: skip
 
 
 def test_nothing_before_the_name_is_in_transcript_log_or_journal(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -118,3 +112,22 @@ def test_a_name_delays_no_answer():
         talk.play((1.0, (words, 1.6)), until=6.0)
         waits.append(next(got.at for got in talk.log if isinstance(got.event, AudioDelta)))
     assert waits[0] == pytest.approx(waits[1], abs=0.05)
+
+
+def test_a_still_room_is_heard_a_tenth_of_a_second_at_a_time_and_a_name_at_once():
+    """A thread is woken ten times a second, not fifty; a talk that waits for nothing gets every packet."""
+    woken: list[int] = []
+
+    async def counted(function):
+        woken.append(1)
+        return function()
+
+    counts = {}
+    for wake in (True, False):
+        woken.clear()
+        world(offload=counted, settings={"wake": wake}).play(until=10.0)
+        counts[wake] = len(woken)
+    assert counts[False] - counts[True] >= 390 and counts[True] <= 110, counts
+    talk = world(offload=counted)
+    talk.play((5.03, ("ada what time is it", 1.6)), until=12.0)
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["What time is it"]
