@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from assistant.base.errors import SettingError
-from assistant.base.sound import Pcm
+from assistant.base.sound import HEARING_RATE, Pcm
 
 if TYPE_CHECKING:
     from pymicro_wakeword import MicroWakeWord
 
 BROKEN = (OSError, KeyError, ValueError, TypeError, RuntimeError)
-"""Raised for a model that cannot be loaded."""
+"""Raised for a model that cannot be loaded or used."""
+REHEARSED_SAMPLES = HEARING_RATE
+"""A second of silence fills the window of every model that we know, so its cutoff is looked at too."""
 log = logging.getLogger(__name__)
 
 
@@ -90,9 +92,9 @@ def open_wake_words(folder: Path) -> MicroWakeWords | None:
     words = MicroWakeWords(tuple((_phrase(path), path) for path in (*shipped, *own)))
     for path in own:
         try:
-            _loaded(path)
+            MicroSpotter([("", _loaded(path))]).spot(np.zeros(REHEARSED_SAMPLES, np.float32))
         except BROKEN as error:
-            raise SettingError(f"{path} describes a wake word that cannot be loaded: {error}") from error
+            raise SettingError(f"{path} describes a wake word that cannot be used: {error}") from error
     return words
 
 
