@@ -126,14 +126,15 @@ class Paced:
         if isinstance(self._follower, NameReader):
             with self._decoding:
                 return self._follower.named(sound, names)
-        found = called_name(self._text_of(sound), names)
+        found = called_name(self._text_of(sound, names), names)
         return None if found is None else CalledName(*found)
 
     def confirms(self, sound: Pcm, phrase: str) -> bool:
-        if isinstance(self._follower, NameReader):
-            with self._decoding:
-                if self._follower.may_hold(sound, phrase):
-                    return True
+        if not isinstance(self._follower, NameReader):
+            return sounds_like(self._text_of(sound, (phrase,)), phrase)
+        with self._decoding:
+            if self._follower.may_hold(sound, phrase):
+                return True
         return sounds_like(self._text_of(sound), phrase)
 
     def leave_out(self, name: str) -> bool:
@@ -143,14 +144,16 @@ class Paced:
             self._follower.leave_out(name)
         return True
 
-    def _text_of(self, sound: Pcm) -> str:
+    def _text_of(self, sound: Pcm, expected: Sequence[str] = ()) -> str:
         """The text of a sound that belongs to no utterance."""
         self.reset()
+        self.expect(expected)
         self.push(sound)
         try:
             return self.pause().text
         finally:
             self.reset()
+            self.expect(())
 
     def listen_in(self, language: str | None) -> None:
         with self._decoding:

@@ -158,11 +158,12 @@ class Transcriber(Protocol):
 
     def called(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
         """Which of these names, of one word or more, this sound begins with, or has behind its first word. The sound
-        belongs to no utterance; the one under way is dropped. Call it off the event loop."""
+        belongs to no utterance; the one under way is dropped, and so are the expected words. Call it off the event
+        loop."""
 
     def confirms(self, sound: Pcm, phrase: str) -> bool:
         """Whether this sound may hold the phrase, which a wake word's own network believes to have heard. Drops the
-        utterance, too."""
+        same."""
 
     def leave_out(self, name: str) -> bool:
         """The utterance that begins has this name first, or behind its first word. Whether they are left out of its

@@ -1,12 +1,15 @@
-"""Asked for a name, Moonshine tells how likely a sound begins with it."""
+"""Asked for a name, Moonshine reports how likely a sound begins with it."""
+
+from collections.abc import Sequence
 
 import pytest
 
 from assistant.asr.moonshine import moonshine
 from assistant.asr.naming import LIKELY, Naming
 from assistant.asr.network import BEGIN, Network
+from assistant.asr.paced import Paced
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import CalledName
+from assistant.contracts import AsrFacts, CalledName, Partial, Transcript
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,37 @@ def test_a_called_name_is_found_in_a_robots_voice(network: Network, spoken) -> N
     assert called == CalledName("Alexa", "what time is it?")
     assert transcriber.confirms(spoken("Hey Jarvis"), "Hey Jarvis")
     assert not transcriber.confirms(spoken("when the turn is over"), "Hey Jarvis")
+
+
+class Reader:
+    """Ears that look for a name in their text, and write it as "Somebody" unless they expect it."""
+
+    facts = AsrFacts("reader", ("en",), True, 100.0, True, False)
+
+    def __init__(self) -> None:
+        self.terms: Sequence[str] = ()
+
+    def hear(self, pcm: Pcm) -> None: ...
+    def drop(self) -> None: ...
+    def forget(self) -> None: ...
+
+    def read(self, whole: bool) -> Partial:
+        return Partial("", f"{self.terms[0] if self.terms else 'Somebody'}, what time is it?")
+
+    def end(self) -> Transcript:
+        return Transcript(self.read(True).text)
+
+    def expect(self, terms: Sequence[str]) -> None:
+        self.terms = terms
+
+
+def test_ears_that_look_in_their_text_expect_the_name_there_and_nowhere_else(beginning: Pcm) -> None:
+    transcriber = Paced(Reader())
+    for _ in range(2):
+        assert transcriber.called(beginning, ("Ada", "Ben")) == CalledName("Ada", "What time is it?")
+        assert transcriber.confirms(beginning, "Hey Jarvis")
+        transcriber.push(beginning)
+        assert transcriber.final().text == "Somebody, what time is it?"
 
 
 def test_a_name_is_left_out_of_an_utterance_and_the_rest_is_what_it_would_have_been(network: Network, two_cities: Pcm):
