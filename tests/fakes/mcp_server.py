@@ -2,7 +2,8 @@
 
     python mcp_server.py FILE [starts-badly | declares-badly]
 
-`FILE` gets a line for each start and for each call that changes something.
+`FILE` gets a line for each start, for each call that changes something, and for each list of tools that have changed,
+behind which it reports another change.
 """
 
 import json
@@ -25,6 +26,7 @@ TOOLS = [
     {"name": "bad_type", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
     {"name": "huge", "inputSchema": {"type": "object", "properties": {"a": {"enum": ["x" * 100] * 300}}}},
 ]  # fmt: skip
+CHANGED = '{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}'
 
 
 def main(path: Path, does: str) -> None:
@@ -47,6 +49,10 @@ def answer(asked: dict, path: Path) -> dict:
             facts = {"name": "fake", "version": "1"}
             return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": facts}}
         case "tools/list":
+            if "brand_new" in str(TOOLS):
+                with path.open("a") as file:
+                    file.write("list\n")
+                print(CHANGED, flush=True)
             return {"result": {"tools": TOOLS}}
         case "tools/call":
             return {"result": call(asked["params"], path)}
@@ -64,7 +70,7 @@ def call(params: dict, path: Path) -> dict:
                 file.write(f"put {params['arguments']['text']}\n")
             if params["arguments"]["text"] == "a new tool":
                 TOOLS.append({"name": "brand_new", "inputSchema": NOTHING})
-                print('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}', flush=True)
+                print(CHANGED, flush=True)
         case "hang":
             time.sleep(600)
         case "die" | "die_reading":

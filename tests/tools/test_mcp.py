@@ -77,6 +77,9 @@ def test_tools_appear_and_run(home: Path) -> None:
         while "brand_new" not in {tool.spec.name for tool in servers.tools}:  # the server said that its list changed
             await asyncio.sleep(0)
         assert await said(ToolRegistry(servers.tools), "brand_new") == "done"
+        for number in range(30):  # the list changes again whenever it is asked for, which keeps nobody busy
+            assert await said(registry, "papers_look", text=str(number)) == f"seen {number}"
+        assert (home / "done.txt").read_text().count("list") < 10
         left_out = "\n".join(servers.problems)
         for name in ("bad_type", "huge"):
             assert f"papers: the tool '{name}' is left out: its " in left_out

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 START_S = 20.0
 """Until a server has answered with its tools; the first start of one may fetch packages."""
 STOP_S = 6.0
+SETTLES_S = 0.5
+"""A server that reports a change is asked for its tools this much later: it may change several, and one that reports a
+change whenever it is asked would keep us busy without an end."""
 MISSING = f"MCP servers need the package mcp; run `{adding('mcp')}`, and start again"
 MOST_PAGES = 20
 log = logging.getLogger(__name__)
@@ -53,6 +56,8 @@ class McpServer:
         self._client: Client | None = None
         self._life: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._changed = False
+        """Whether the tools have changed since they were asked for."""
         self._status = ""
         self._over = asyncio.Event()
         self._again = False
@@ -85,6 +90,7 @@ class McpServer:
         self._client = None
         if self._asking is not None:
             self._asking.cancel()
+            self._asking = None
         life, self._life = self._life, None
         if life is None:
             return
@@ -138,14 +144,17 @@ class McpServer:
         from mcp.types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification) and self._client is not None:
-            if self._asking is not None:
-                self._asking.cancel()
-            self._asking = asyncio.create_task(self._list_again(self._client))
+            self._changed = True
+            if self._asking is None or self._asking.done():
+                self._asking = asyncio.create_task(self._list_again(self._client))
 
     async def _list_again(self, client: Client) -> None:
         """Talks that begin from now on have the new tools."""
         try:
-            await self._list(client)
+            while self._changed:
+                await asyncio.sleep(SETTLES_S)
+                self._changed = False
+                await self._list(client)
         except Exception as error:  # the end of a task: the old list holds
             log.warning("the MCP server %s does not list its tools again: %s", self.plan.name, reason(error))
 
