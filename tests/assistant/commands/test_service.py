@@ -57,7 +57,7 @@ def test_a_start_that_fails_leaves_what_was_there(manager: service.Manager, tmp_
     (tmp_path / "broken").write_text("ExecStart\n")
     assert cli.main(["service", "install"]) == 1
     told = capsys.readouterr().err
-    assert "no bus" in told and "there" not in told and not manager.file.exists()
+    assert "no bus" in told and "old service" not in told and not manager.file.exists()
     assert (tmp_path / "said").read_text().split() == ["start", "stop"], "what the start had linked is unlinked"
 
 

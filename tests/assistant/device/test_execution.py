@@ -7,7 +7,7 @@ import torch
 
 from assistant.base.errors import AssistantError
 from assistant.device import execution
-from assistant.device.execution import DEFAULT_THREADS, load_on, open_context
+from assistant.device.execution import load_on, open_context
 from capsules import ExecContext
 from capsules.exec.switches import ALL, PROVEN
 
@@ -50,7 +50,12 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_in_a_sentence():
         load_on(ExecContext("cpu"), lambda: torch.empty(1 << 50, dtype=torch.uint8))
 
 
-def test_the_next_model_does_not_inherit_the_threads_of_the_one_before():
-    for asked, taken in ((1, 1), (0, DEFAULT_THREADS)):
-        open_context("cpu", asked)
-        assert torch.get_num_threads() == taken
+def test_the_next_model_does_not_inherit_the_threads_of_the_one_before(monkeypatch):
+    monkeypatch.setattr(execution, "DEFAULT_THREADS", 2)  # that of the tests is 1
+    before = torch.get_num_threads()
+    try:
+        for asked, taken in ((1, 1), (0, 2)):
+            open_context("cpu", asked)
+            assert torch.get_num_threads() == taken
+    finally:
+        torch.set_num_threads(before)

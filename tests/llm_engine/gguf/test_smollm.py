@@ -19,6 +19,7 @@ from llm_engine.firstlook import look_at
 from tests.fakes.llama_cpp import LlamaCpp
 from tests.fakes.smollm import smollm
 from tests.house import ROOT
+from tests.llm_engine.test_laws import scramble
 
 pytestmark = pytest.mark.slow
 
@@ -157,6 +158,7 @@ def test_the_laws_hold(engine: Callable[[str], HybridLLM], passages: Tensor, dty
     after = llm.snapshot().tensors
     llm.reset()
     llm.append(other[:30])
+    scramble(llm)
     llm.restore(capsule)
     assert llm.decode(8) == expected
     assert all(torch.equal(tensor, after[name]) for name, tensor in llm.snapshot().tensors.items())
