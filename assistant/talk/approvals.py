@@ -76,8 +76,12 @@ def announcement(server: str, name: str) -> str:
 
 
 def spoken(name: str, server: str) -> str:
-    """A tool's name as words, without its server's, which tells it from another's."""
-    return re.sub(r"[_\W]+", " ", name.removeprefix(f"{server}_")).strip()
+    """A tool's name as words, without its server's, which sets it apart from another's."""
+    return _as_words(name).removeprefix(f"{_as_words(server)} ")
+
+
+def _as_words(name: str) -> str:
+    return re.sub(r"[_\W]+", " ", name).strip()
 
 
 def _values(arguments: str) -> str:

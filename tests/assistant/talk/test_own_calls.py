@@ -199,3 +199,4 @@ def test_words_that_agree_and_the_question() -> None:
         "Shall I use files: write file, with x?"
     )
     assert question("f", "g", "{") == "Shall I use f: g?"
+    assert question("my files", "my_files_write-file", "{}") == "Shall I use my files: write file?"
