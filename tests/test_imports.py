@@ -54,6 +54,7 @@ PURE = [
     "assistant/text/unfinished.py",
     "assistant/talk/conversation.py",
     "assistant/talk/ear.py",
+    "assistant/talk/effects.py",
     "assistant/talk/expected.py",
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",

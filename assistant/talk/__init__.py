@@ -12,6 +12,7 @@ conversation   the items of a talk, and how cutting and undoing change them
 cover          a short phrase while a reply is silent for long
 ear            sound to frozen observations, on a thread
 edits          a front's changes to the conversation
+effects        what turn-taking may decide on, for others to carry out
 expected       words that this talk makes likelier, for the transcriber
 forgotten      a remembered sentence taken out of a talk
 gate           waits for a name, was called, or is open: a pure step

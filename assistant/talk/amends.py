@@ -5,9 +5,9 @@ from __future__ import annotations
 from assistant.events import AudioPart, ItemAdded, ItemDone, Message, Nod
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
+from assistant.talk.effects import Reopen, SetAside
 from assistant.talk.hearing import Hearing
 from assistant.talk.take_back import TakeBack
-from assistant.talk.turn_taking import Reopen, SetAside
 
 
 class Amends:

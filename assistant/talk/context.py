@@ -16,10 +16,11 @@ from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
 from assistant.talk.approvals import Approvals
 from assistant.talk.conversation import Conversation
+from assistant.talk.effects import Effect
 from assistant.talk.keeping import Keeping
 from assistant.talk.messages import Inbox, TurnMessage
 from assistant.talk.playing import FrontPlayer
-from assistant.talk.turn_taking import Effect, TurnTakingState, step
+from assistant.talk.turn_taking import TurnTakingState, step
 from assistant.talk.view import ReplyView
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog

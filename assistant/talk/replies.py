@@ -13,6 +13,7 @@ from assistant.events import Response, ResponseCreated, ResponseParams
 from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
 from assistant.talk.cover import SignOfLife
+from assistant.talk.effects import ReleaseCandidate
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
 from assistant.talk.order import Ending, ReplyOrder, several
@@ -22,7 +23,6 @@ from assistant.talk.prompt import entries_of
 from assistant.talk.reply import Reply
 from assistant.talk.sync import StateSync
 from assistant.talk.tool_effects import ToolEffects
-from assistant.talk.turn_taking import ReleaseCandidate
 from assistant.talk.turns import TurnTimes
 from assistant.telemetry.trace import TurnTrace
 

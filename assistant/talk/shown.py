@@ -18,9 +18,9 @@ from assistant.events import CreateItem, FrameShown, Message, PicturePart
 from assistant.talk.candidates import Candidates
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry, shows_only
+from assistant.talk.effects import HideFrame, ShowFrame
 from assistant.talk.messages import FrameCame, Inbox, PictureCame
 from assistant.talk.sync import StateSync
-from assistant.talk.turn_taking import HideFrame, ShowFrame
 
 SERIES_S = 10.0
 """Pictures of one size that come alone, no further apart than this, are frames; an older frame is out of date."""

@@ -19,12 +19,7 @@ from assistant.events import (
 from assistant.talk.amends import Amends
 from assistant.talk.context import TalkContext
 from assistant.talk.cover import PHRASES
-from assistant.talk.interruption import Manner, manner_of
-from assistant.talk.messages import TurnMessage
-from assistant.talk.pending import PendingTranscripts
-from assistant.talk.replies import Replies
-from assistant.talk.shown import Shown
-from assistant.talk.turn_taking import (
+from assistant.talk.effects import (
     BeginCandidate,
     CommitTurn,
     CoverSilence,
@@ -43,6 +38,11 @@ from assistant.talk.turn_taking import (
     StopIdle,
     StopReply,
 )
+from assistant.talk.interruption import Manner, manner_of
+from assistant.talk.messages import TurnMessage
+from assistant.talk.pending import PendingTranscripts
+from assistant.talk.replies import Replies
+from assistant.talk.shown import Shown
 from assistant.talk.turns import TurnTimes
 
 LEVELS: dict[Level, Callable[[str, str], Duck | Resume | StopPlayback]] = {

@@ -24,8 +24,9 @@ from assistant.events import (
     TimelineReady,
 )
 from assistant.talk.cover import COVER_AFTER_S, PHRASES
+from assistant.talk.effects import CoverSilence
 from assistant.talk.messages import StillSilent
-from assistant.talk.turn_taking import CoverSilence, Making, Overlap, TurnTakingState, step
+from assistant.talk.turn_taking import Making, Overlap, TurnTakingState, step
 from assistant.text.english import ENGLISH
 from assistant.tools.registry import ToolRegistry
 from tests.fakes.models import Answer

@@ -25,6 +25,22 @@ from assistant.events import (
     UpdateSettings,
 )
 from assistant.talk import turn_taking
+from assistant.talk.effects import (
+    BeginCandidate,
+    CommitTurn,
+    DropCandidate,
+    HideFrame,
+    Level,
+    LookAhead,
+    Reopen,
+    SetAside,
+    ShowFrame,
+    SpeakUp,
+    StartIdle,
+    StartReply,
+    StopIdle,
+    StopReply,
+)
 from assistant.talk.interruption import TABLE, Manner, actions, manner_of
 from assistant.talk.messages import (
     Cleared,
@@ -45,29 +61,7 @@ from assistant.talk.messages import (
     UserWords,
 )
 from assistant.talk.turn_end import SHORTEST_END_MS
-from assistant.talk.turn_taking import (
-    LITTLE_S,
-    REOPEN_S,
-    Answered,
-    BeginCandidate,
-    CommitTurn,
-    DropCandidate,
-    HideFrame,
-    Level,
-    LookAhead,
-    Making,
-    Reopen,
-    SetAside,
-    ShowFrame,
-    SpeakUp,
-    StartIdle,
-    StartReply,
-    StopIdle,
-    StopReply,
-    TurnTakingState,
-    joinable,
-    may_sound_at,
-)
+from assistant.talk.turn_taking import LITTLE_S, REOPEN_S, Answered, Making, TurnTakingState, joinable, may_sound_at
 from assistant.text.english import ENGLISH
 
 NOW, PAST, AHEAD = 10.0, 5.0, 15.0
