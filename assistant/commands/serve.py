@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      "key, as PEM files")
     net.add_argument("--allow", action="append", metavar="NAME|URL", help="another name of this server, or the address "
                      "of a web page from elsewhere that may connect; may be given again")
-    net.add_argument("--uri", help=URI_HELP)
+    net.add_argument("--uri", metavar="URI", help=URI_HELP)
     add_model_arguments(parser)
 
 

@@ -29,7 +29,7 @@ HELP = "speech for Home Assistant and its satellites"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--uri", default=WYOMING, help=URI_HELP)
+    parser.add_argument("--uri", metavar="URI", default=WYOMING, help=URI_HELP)
     add_model_arguments(parser)
 
 

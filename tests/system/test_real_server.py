@@ -173,7 +173,7 @@ def test_a_stock_client_interrupts_aloud_and_answers_a_call(address):
 
 
 def test_memory_does_not_grow_with_talks_that_ended(address):
-    """After 35 short talks, each over and closed, the server holds at most a tenth more than after ten."""
+    """After 35 short talks, each over and closed, the server comes down to a tenth more than after ten at most."""
 
     def memory() -> dict:
         with urllib.request.urlopen(address.replace("/v1", "/healthz"), timeout=PATIENCE) as answer:
@@ -189,6 +189,11 @@ def test_memory_does_not_grow_with_talks_that_ended(address):
                     assert (await events_until(connection, "response.done"))[-1].response.status == "completed"
                 if count in {10, 35}:
                     held[count] = await asyncio.to_thread(memory)
+            for _ in range(60):  # on a busy machine the last talks are still being put away
+                if held[35]["capsules_bytes"] < 1.1 * held[10]["capsules_bytes"]:
+                    break
+                await asyncio.sleep(0.5)
+                held[35] = await asyncio.to_thread(memory)
             assert held[35]["resident_bytes"] < 1.1 * held[10]["resident_bytes"], held
             assert 0 < held[35]["capsules_bytes"] < 1.1 * held[10]["capsules_bytes"], held
             parts = held[35]["models_bytes"] + held[35]["capsules_bytes"]
