@@ -68,19 +68,15 @@ def _bare(text: str) -> str:
 
 
 def question(server: str, name: str, arguments: str) -> str:
-    return f"Shall I use {server}: {spoken(name, server)}{_values(arguments)}?"
+    return f"Shall I use {server}: {spoken(name)}{_values(arguments)}?"
 
 
 def announcement(server: str, name: str) -> str:
-    return f"I am using {server}: {spoken(name, server)}."
+    return f"I am using {server}: {spoken(name)}."
 
 
-def spoken(name: str, server: str) -> str:
-    """A tool's name as words, without its server's, which sets it apart from another's."""
-    return _as_words(name).removeprefix(f"{_as_words(server)} ")
-
-
-def _as_words(name: str) -> str:
+def spoken(name: str) -> str:
+    """A tool's name at its server as words."""
     return re.sub(r"[_\W]+", " ", name).strip()
 
 

@@ -136,9 +136,9 @@ class OwnCalls:
             await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
         await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
         server = tool.label or tool.server
-        asked = tool.asking or question(server, call.name, call.arguments)
+        asked = tool.asking or question(server, tool.there, call.arguments)
         name = "ask" if server else ""  # a tool of our own has a question of its own, in English
-        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(call.name, tool.server)))
+        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(tool.there)))
         self.asks = True
         return result
 
@@ -152,9 +152,8 @@ class OwnCalls:
         if tool.server and not tool.reads:
             await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
             if approval_id is None and not tool.label and self._order.response.modality == "audio":
-                told = announcement(tool.server, call.name)
-                name = spoken(call.name, tool.server)
-                await self._announce(self._context.phrase("using", told, server=tool.server, tool=name))
+                told = announcement(tool.server, tool.there)
+                await self._announce(self._context.phrase("using", told, server=tool.server, tool=spoken(tool.there)))
         self.runs = tool
         result = await self._waited(call, reply_id)
         self.runs = None

@@ -130,7 +130,6 @@ class ReplyView:
 def as_asked(tool: Tool, ask: ServerAsk) -> list[Tool]:
     """A server's tool under a client's conditions; none if the client left it out. The owner's `confirm` holds
     anyway."""
-    name = tool.spec.name.removeprefix(f"{tool.server}_")
-    if ask.allowed is not None and not ask.allowed.takes(name, tool.reads):
+    if ask.allowed is not None and not ask.allowed.takes(tool.there, tool.reads):
         return []
-    return [replace(tool, ask=tool.ask or ask.asks(name, tool.reads), label=ask.label)]
+    return [replace(tool, ask=tool.ask or ask.asks(tool.there, tool.reads), label=ask.label)]

@@ -60,6 +60,8 @@ class Tool:
     reads: bool = False
     server: str = ""
     """The MCP server that it belongs to; empty: it runs here."""
+    there: str = ""
+    """Its name at its server, which another server may use too, and which may have any letters."""
     ask: bool = False
     """The person is asked before it runs."""
     asking: str = ""

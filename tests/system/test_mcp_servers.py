@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -20,9 +21,10 @@ from assistant.tools.registry import ToolRegistry
 pytest.importorskip("mcp", reason="no mcp here; `make test` installs it")
 pytestmark = pytest.mark.slow
 PATIENCE_S = 120.0
+Story: TypeAlias = Callable[[ToolRegistry, McpServers], Awaitable[None]]
 
 
-def run(home: Path, servers: dict[str, object], story: Callable[[ToolRegistry], Awaitable[None]]) -> None:
+def run(home: Path, servers: dict[str, object], story: Story) -> None:
     home.chmod(0o755)
     (home / "logs").mkdir()
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -33,7 +35,7 @@ def run(home: Path, servers: dict[str, object], story: Callable[[ToolRegistry], 
         await found.start()
         try:
             assert not found.problems
-            await asyncio.wait_for(story(ToolRegistry(found.tools)), PATIENCE_S)
+            await asyncio.wait_for(story(ToolRegistry(found.tools), found), PATIENCE_S)
         finally:
             await found.stop()
 
@@ -56,7 +58,7 @@ def test_time_and_git(tmp_path: Path) -> None:
                 "timeout": 60},
     }  # fmt: skip
 
-    async def story(registry: ToolRegistry) -> None:
+    async def story(registry: ToolRegistry, found: McpServers) -> None:
         reading = {tool.spec.name for tool in registry if tool.reads}
         assert {"get_current_time", "git_log", "git_status"} <= reading and "git_commit" not in reading
         assert "Europe/Berlin" in await said(registry, "get_current_time", timezone="Europe/Berlin")
@@ -79,7 +81,7 @@ def test_everything_and_files(tmp_path: Path) -> None:
         "files": {"command": "mcp-server-filesystem", "args": [str(folder)], "timeout": 60},
     }
 
-    async def story(registry: ToolRegistry) -> None:
+    async def story(registry: ToolRegistry, found: McpServers) -> None:
         assert await said(registry, "echo", message="hello") == "Echo: hello"
         assert "a picture, image/png" in await said(registry, "get-tiny-image")
         assert "temperature" in await said(registry, "get-structured-content", location="New York")
@@ -95,7 +97,7 @@ def test_everything_and_files(tmp_path: Path) -> None:
 
 HOUSE = """
 import sys
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 
 house = MCPServer("house", log_level="ERROR")
 
@@ -104,8 +106,34 @@ def switch(device: str) -> str:
     "Switch a device."
     return f"{device} is on"
 
-house.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+def dim(device: str) -> str:
+    "Dim a device."
+    return f"{device} is dim"
+
+@house.tool()
+async def learn(context: Context) -> str:
+    "Learn another tool."
+    house.add_tool(dim)
+    await context.notify_tools_changed()
+    return "learned"
+
+if len(sys.argv) > 1:
+    house.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+else:
+    house.run("stdio")
 """
+
+
+def test_a_server_that_speaks_the_newest_protocol_changes_its_tools(tmp_path: Path) -> None:
+    """It says so only to those who listen."""
+
+    async def story(registry: ToolRegistry, found: McpServers) -> None:
+        assert await said(registry, "learn") == "learned"
+        while "dim" not in {tool.spec.name for tool in found.tools}:
+            await asyncio.sleep(0)
+        assert await said(ToolRegistry(found.tools), "dim", device="the lamp") == "the lamp is dim"
+
+    run(tmp_path, {"house": {"command": sys.executable, "args": ["-c", HOUSE], "timeout": 60}}, story)
 
 
 def test_a_server_over_http_is_used_again_whenever_it_is_there(tmp_path: Path) -> None:
@@ -122,7 +150,7 @@ def test_a_server_over_http_is_used_again_whenever_it_is_there(tmp_path: Path) -
             except OSError:
                 assert running[-1].poll() is None
 
-    async def story(registry: ToolRegistry) -> None:
+    async def story(registry: ToolRegistry, found: McpServers) -> None:
         assert await said(registry, "switch", device="the lamp") == "the lamp is on"
         running[-1].kill()
         running[-1].wait()

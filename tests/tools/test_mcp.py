@@ -2,18 +2,26 @@
 
 import asyncio
 import json
+import re
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from assistant.tools.mcp import servers as servers_module
 from assistant.tools.mcp.answers import LONGEST
+from assistant.tools.mcp.offered import named_apart, offered
 from assistant.tools.mcp.servers import McpServers
-from assistant.tools.mcp.written import read_mcp_file
+from assistant.tools.mcp.written import ServerPlan, read_mcp_file
 from assistant.tools.registry import ToolRegistry
+from tests.fakes import mcp_server
 
 pytest.importorskip("mcp", reason="no mcp here; `make test` installs it")
+from mcp import types
+
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp_server.py"
 
 
@@ -114,7 +122,7 @@ def test_a_server_that_dies_is_started_again_once_and_then_named(home: Path) -> 
 
     async def story(servers: McpServers, registry: ToolRegistry) -> None:
         assert await wrong(registry, "die") == (
-            "the MCP server 'papers' ended during the call; whether it was done is not known"
+            "the MCP server 'papers' ended during the call; whether the call was done is not known"
         )
         assert await said(registry, "look", text="again") == "seen again"
         assert "ended twice" in await wrong(registry, "die_reading")
@@ -130,9 +138,145 @@ def test_a_server_that_cannot_start_again_is_named_with_what_it_wrote(home: Path
 
     async def story(servers: McpServers, registry: ToolRegistry) -> None:
         error = await wrong(registry, "die")
-        assert "'papers' cannot be used" in error and error.endswith("; it wrote: no second time")
+        told = "; it wrote: no second time; whether the call was done is not known"
+        assert "'papers' cannot be used" in error and error.endswith(told)
 
     run(home, story)
+
+
+def test_an_interruption_does_not_use_up_the_second_start(home: Path) -> None:
+    write(home, {"papers": fake(home)})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        interrupted = asyncio.create_task(registry.call("die", "{}"))
+        while (home / "done.txt").read_text() != "start\nstart\n":
+            await asyncio.sleep(0)
+        interrupted.cancel()
+        await asyncio.wait([interrupted])
+        assert interrupted.cancelled() and await said(registry, "look", text="b") == "seen b"
+        assert (home / "done.txt").read_text() == "start\nstart\n"
+
+    run(home, story)
+
+
+class House:
+    """A server over HTTP of the kind that gives each connection a session, in this very loop."""
+
+    def __init__(self, home: Path, refuses: int = 404) -> None:
+        self._done, self._refuses, self._runner = home / "done.txt", refuses, web.AppRunner(self._app())
+        self.sessions: set[str] = set()
+        self.asked = 0
+
+    def _app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_post("/mcp", self._answer)
+        return app
+
+    async def open(self, port: int = 0) -> int:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
+        return int(self._runner.addresses[0][1])
+
+    async def close(self) -> None:
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        asked, session = await request.json(), request.headers.get("mcp-session-id")
+        self.asked += 1
+        if asked["method"] == "initialize":
+            session = f"s{self.asked}"
+            self.sessions.add(session)
+        elif session not in self.sessions:
+            return web.Response(status=self._refuses)
+        if "id" not in asked:
+            return web.Response(status=202)
+        said = {"jsonrpc": "2.0", "id": asked["id"], **mcp_server.answer(asked, self._done)}
+        return web.json_response(said, headers={"mcp-session-id": session or ""})
+
+
+@pytest.mark.parametrize("status", [404, 400])
+def test_a_session_that_the_server_forgot_is_opened_again_and_the_call_runs_once(home: Path, status: int) -> None:
+    async def whole() -> None:
+        house = House(home, status)
+        write(home, {"house": {"url": f"http://127.0.0.1:{await house.open()}/mcp"}})
+        servers = McpServers.of_home(home)
+        await servers.start()
+        registry = ToolRegistry(servers.tools)
+        assert await said(registry, "put", text="a") == "done"
+        for text in ("b", "c"):
+            house.sessions.clear()  # it was started again
+            assert await said(registry, "put", text=text) == "done"
+            house.sessions.clear()
+            assert await said(registry, "look", text=text) == f"seen {text}"
+        assert (home / "done.txt").read_text() == "put a\nput b\nput c\n"
+        await servers.stop()
+        await house.close()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+def test_an_address_where_nothing_was_at_the_start_is_used_later(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_module, "AGAIN_S", 0.05)
+
+    async def whole() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        write(home, {"house": {"url": f"http://127.0.0.1:{port}/mcp"}})
+        servers, house = McpServers.of_home(home), House(home)
+        await servers.start()
+        assert not servers.tools and len(servers.problems) == 1
+        await house.open(port)
+        while not servers.tools:
+            await asyncio.sleep(0.01)
+        assert await said(ToolRegistry(servers.tools), "look", text="up") == "seen up"
+        await servers.stop()
+        await house.close()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+def test_an_address_that_lets_nobody_in_is_not_asked_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_module, "AGAIN_S", 0.0)
+
+    async def refuse(request: web.Request) -> web.Response:
+        asked.append(request.method)
+        return web.Response(status=401)
+
+    asked: list[str] = []
+
+    async def whole() -> None:
+        app = web.Application()
+        app.router.add_post("/mcp", refuse)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        write(home, {"house": {"url": f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"}})
+        servers = McpServers.of_home(home)
+        await servers.start()
+        [problem] = servers.problems
+        assert problem.endswith("it answered 401")
+        once = len(asked)
+        await asyncio.sleep(0.2)
+        assert len(asked) == once
+        await servers.stop()
+        await runner.cleanup()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+def test_no_tool_is_lost_to_another_of_its_name() -> None:
+    """Model servers take few letters, so names of other alphabets become the same."""
+    async def ask(name: str, values: object, reads: bool) -> str:
+        return name
+
+    listed = [types.Tool(name=name, input_schema={"type": "object"}) for name in ("時間", "日付", "天気", "x" * 80)]
+    tools, problems = offered(ServerPlan("家"), listed, ask)
+    named = named_apart((*tools, *tools), ("___",))
+    names = [tool.spec.name for tool in named]
+    assert not problems and len(set(names)) == 8 and all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in names)
+    registry = ToolRegistry(named)
+    for name, there in zip(names, [tool.name for tool in listed] * 2, strict=True):
+        assert asyncio.run(said(registry, name)) == there
 
 
 def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) -> None:
@@ -179,8 +323,12 @@ def test_a_mistake_is_one_sentence_and_the_other_servers_stay(home: Path, server
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"mcpServers": []}', '{"servers": {}}', '{"allow": ["http://example.org"]}', "[" * 100_000]
-)
+    "text",
+    [
+        "{", "[]", '{"mcpServers": []}', '{"servers": {}}', '{"allow": ["http://example.org"]}', "[" * 100_000,
+        '{"mcpServers": {"time": {"command": "a"}, "time": {"command": "b"}}}',
+    ],
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_is_left_out(home: Path, text: str) -> None:
     (home / "mcp.json").write_text(text)
     (home / "mcp.json").chmod(0o600)

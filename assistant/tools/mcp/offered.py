@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
 from assistant.base.errors import ToolError
@@ -45,15 +46,15 @@ def offered(
 
 
 def named_apart(tools: Iterable[Tool], taken: Iterable[str]) -> tuple[Tool, ...]:
-    """The tools under names of their own: one whose name is taken gets that of its server in front."""
+    """The tools under names of their own: one whose name is taken gets that of its server in front, and a number if
+    that is not enough."""
     used, found = set(taken), []
     for tool in tools:
-        name = tool.spec.name
-        if name in used:
-            name = _plain_name(f"{tool.server}_{name}")
-        if name not in used:
-            used.add(name)
-            found.append(replace(tool, spec=replace(tool.spec, name=name)))
+        longer = _plain_name(f"{tool.server}_{tool.spec.name}")
+        names = chain((tool.spec.name, longer), (f"{longer[: LONGEST_NAME - 4]}_{n}" for n in count(2)))
+        name = next(name for name in names if name not in used)
+        used.add(name)
+        found.append(replace(tool, spec=replace(tool.spec, name=name)))
     return tuple(found)
 
 
@@ -72,8 +73,9 @@ def _tool(plan: ServerPlan, one: mcp.types.Tool, ask: Ask) -> Tool:
 
     spec = ToolSpec(_plain_name(one.name), _first_lines(one.description or one.title or ""), schema)
     return Tool(
-        spec, call, plan.timeout_s, reads, plan.name, plan.confirm and not reads, reader=partial(_read, check)
-    )
+        spec, call, plan.timeout_s, reads, plan.name, one.name, plan.confirm and not reads,
+        reader=partial(_read, check),
+    )  # fmt: skip
 
 
 def _plain_name(name: str) -> str:

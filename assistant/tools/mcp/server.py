@@ -32,9 +32,23 @@ STOP_S = 6.0
 SETTLES_S = 0.5
 """A server that reports a change is asked for its tools this much later: it may change several, and one that reports a
 change whenever it is asked would keep us busy without an end."""
+LISTEN_AGAIN_S = 20.0
 MISSING = f"MCP servers need the package mcp; run `{adding('mcp')}`, and start again"
 MOST_PAGES = 20
+SESSION = "mcp-session-id"
+FORGOTTEN = (400, 404)
+"""The protocol wants 404 for a session that has ended; its own `server-everything` answers 400."""
 log = logging.getLogger(__name__)
+
+
+class _Asked(Protocol):
+    """A request over HTTP."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
 
 class _Answered(Protocol):
@@ -42,6 +56,9 @@ class _Answered(Protocol):
 
     @property
     def status_code(self) -> int: ...
+
+    @property
+    def request(self) -> _Asked: ...
 
 
 class McpServer:
@@ -58,13 +75,21 @@ class McpServer:
         self._asking: asyncio.Task[None] | None = None
         self._changed = False
         """Whether the tools have changed since they were asked for."""
-        self._status = ""
+        self._status = 0
+        """The last answer's, over HTTP."""
+        self._forgotten = False
+        """Whether the last call was refused because its session is not known there, as after a restart."""
         self._over = asyncio.Event()
         self._again = False
         """Whether it was started again."""
-        self._starting = asyncio.Lock()
+        self._restarting: asyncio.Task[Client] | None = None
 
-    async def start(self) -> None:
+    @property
+    def refuses(self) -> bool:
+        """Whether it does not let us in. Some lock out anybody who tries again and again."""
+        return self._status in (401, 403)
+
+    async def start(self) -> Client:
         """Connect and list the tools. Raises ToolError with a sentence."""
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._over = asyncio.Event()
@@ -74,19 +99,26 @@ class McpServer:
                 client = await asyncio.shield(ready)
                 await self._list(client)
         except TimeoutError:
-            await self.stop()
+            await self._close()
             raise ToolError(f"the MCP server {self.plan.name!r} did not answer within {START_S:g} s") from None
         except (Exception, asyncio.CancelledError) as error:
-            await self.stop()
+            await self._close()
             if isinstance(error, asyncio.CancelledError | ToolError):
                 raise
             at = "" if not self.plan.url else f" at {urlsplit(self.plan.url).netloc.rpartition('@')[2]}"
             told = f"the MCP server {self.plan.name!r}{at} cannot be used: {reason(error)}{self._last_words()}"
             raise ToolError(told) from error
         self._client = client
+        return client
 
     async def stop(self) -> None:
         """Close the connection and end the program behind it."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+            await asyncio.wait([self._restarting])
+        await self._close()
+
+    async def _close(self) -> None:
         self._client = None
         if self._asking is not None:
             self._asking.cancel()
@@ -104,7 +136,12 @@ class McpServer:
         try:
             async with self._connected() as client:
                 ready.set_result(client)
-                await over.wait()
+                listening = asyncio.create_task(self._listen(client))
+                try:
+                    await over.wait()
+                finally:
+                    listening.cancel()
+                    await asyncio.wait([listening])
         except Exception as error:  # the end of a task: a server may fail in every way
             if ready.done():
                 log.info("the connection to the MCP server %s ended: %s", self.plan.name, reason(error))
@@ -138,15 +175,36 @@ class McpServer:
             yield await stack.enter_async_context(Client(transport, message_handler=self._heard))
 
     async def _answered(self, response: _Answered) -> None:
-        self._status = f"; it answered {response.status_code}" if response.status_code >= 400 else ""
+        if response.request.method == "POST":  # the others wait for news, and are refused where there is none
+            self._status = response.status_code
+            self._forgotten = response.status_code in FORGOTTEN and SESSION in response.request.headers
 
     async def _heard(self, message: object) -> None:
         from mcp.types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification) and self._client is not None:
-            self._changed = True
-            if self._asking is None or self._asking.done():
-                self._asking = asyncio.create_task(self._list_again(self._client))
+            self._list_soon(self._client)
+
+    async def _listen(self, client: Client) -> None:
+        """Newer servers say only to those who listen that their tools have changed; `_heard` hears the others."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._list_soon(client)
+            except (ListenNotSupportedError, MCPError):
+                return
+            except SubscriptionLost:  # a proxy may cut what is silent for a minute; changes meanwhile were not told
+                await asyncio.sleep(LISTEN_AGAIN_S)
+                self._list_soon(client)
+
+    def _list_soon(self, client: Client) -> None:
+        self._changed = True
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._list_again(client))
 
     async def _list_again(self, client: Client) -> None:
         """Talks that begin from now on have the new tools."""
@@ -161,7 +219,7 @@ class McpServer:
     def _last_words(self) -> str:
         """Mostly why it failed: the last line that the program wrote beside its answers, or the status over HTTP."""
         if self.plan.url:
-            return self._status
+            return f"; it answered {self._status}" if self._status >= 400 else ""
         with suppress(OSError):
             lines = self._log_file().read_text("utf-8", "replace").split("\n")
             said = [line.strip() for line in lines if line.strip()]
@@ -186,18 +244,24 @@ class McpServer:
     # ------------------------------------------------------------------------------------- calls
 
     async def ask(self, name: str, values: Mapping[str, object], reads: bool) -> str:
-        """Call a tool; one that only reads is called once more if the server died over it. Raises AnswerError."""
+        """Call a tool. It is called once more if the server did not know its session any more, and if the server died
+        over one that only reads. Raises AnswerError."""
         client = await self._alive()
         try:
             return await self._asked(client, name, values)
         except Exception as error:
-            if isinstance(error, AnswerError) or not _is_end(error):
+            forgotten = isinstance(error, _SessionForgotten)
+            if not forgotten and not _is_end(error):
                 raise
             if self._client is client:
-                await self.stop()
-            again = await self._alive()
-            if not reads:
-                told = f"the MCP server {self.plan.name!r} ended during the call; whether it was done is not known"
+                await self._close()
+            unknown = "" if reads or forgotten else "; whether the call was done is not known"
+            try:
+                again = await self._alive()
+            except AnswerError as gone:
+                raise AnswerError(f"{gone}{unknown}", gone.say) from error
+            if unknown:
+                told = f"the MCP server {self.plan.name!r} ended during the call{unknown}"
                 raise AnswerError(told, FAILED) from error
         return await self._asked(again, name, values)
 
@@ -210,33 +274,43 @@ class McpServer:
         except MCPError as error:
             if error.error.code == CONNECTION_CLOSED:
                 raise
-            raise AnswerError(f"{self.plan.name} refused the call: {shortened(error.error.message)}", FAILED) from error
+            told = f"{self.plan.name} refused the call: {shortened(error.error.message)}"
+            if self.plan.url:
+                told += self._last_words()
+            raise (_SessionForgotten if self._forgotten else AnswerError)(told, FAILED) from error
         if result.is_error:
             raise AnswerError(words_of(result, "it failed and gave no reason"), FAILED)
         return words_of(result)
 
     async def _alive(self) -> Client:
         """The connection; a program that died is started again, once, and an address is tried again whenever it is
-        needed, because others start what is there. Raises AnswerError."""
-        async with self._starting:
-            if self._client is not None and self._life is not None and not self._life.done():
-                return self._client
-            if self._again and not self.plan.url:
-                raise AnswerError(
-                    f"the MCP server {self.plan.name!r} ended twice and is not used any more; see what it wrote in "
-                    f"{self._log_file()}, and start the assistant again",
-                    f"Sorry, {self.plan.name} does not work any more.",
-                )
-            self._again = True
-            log.warning("the MCP server %s ended; it is started or connected to again", self.plan.name)
-            await self.stop()
-            try:
-                await self.start()
-            except ToolError as error:
-                says = "cannot be reached now" if self.plan.url else "does not work any more"
-                raise AnswerError(str(error), f"Sorry, {self.plan.name} {says}.") from error
-            assert self._client is not None
+        needed, because others start what is there. An interruption or a timeout of the call does not stop the start.
+        Raises AnswerError."""
+        if self._client is not None and self._life is not None and not self._life.done():
             return self._client
+        if self._restarting is None or self._restarting.done():
+            self._restarting = asyncio.create_task(self._start_again())
+        return await asyncio.shield(self._restarting)
+
+    async def _start_again(self) -> Client:
+        if self._again and not self.plan.url:
+            raise AnswerError(
+                f"the MCP server {self.plan.name!r} ended twice and is not used any more; see what it wrote in "
+                f"{self._log_file()}, and start the assistant again",
+                f"Sorry, {self.plan.name} does not work any more.",
+            )
+        self._again = True
+        log.warning("the MCP server %s ended; it is started or connected to again", self.plan.name)
+        await self._close()
+        try:
+            return await self.start()
+        except ToolError as error:
+            says = "cannot be reached now" if self.plan.url else "does not work any more"
+            raise AnswerError(str(error), f"Sorry, {self.plan.name} {says}.") from error
+
+
+class _SessionForgotten(AnswerError):
+    """The call did not begin: the server does not know its session."""
 
 
 def reason(error: BaseException) -> str:

@@ -15,6 +15,9 @@ from assistant.tools.mcp.server import McpServer
 from assistant.tools.mcp.written import McpFile, ServerPlan, read_mcp_file
 from assistant.tools.registry import Tool
 
+AGAIN_S = 20.0
+log = logging.getLogger(__name__)
+
 
 class McpServers:
     """`problems`: sentences for the person at the terminal."""
@@ -25,6 +28,8 @@ class McpServers:
         self._servers = {plan.name: McpServer(plan, logs) for plan in file.plans}
         self._usable: set[str] = set()
         self._asked_for: dict[str, McpServer] = {}
+        self._waiting: list[asyncio.Task[None]] = []
+        """For addresses at which nothing was yet."""
 
     @classmethod
     def of_home(cls, home: Path, taken: Collection[str] = ()) -> McpServers:
@@ -54,11 +59,25 @@ class McpServers:
         try:
             await server.start()
         except ToolError as error:
+            if server.plan.url and not server.refuses:
+                self._waiting.append(asyncio.create_task(self._start_later(server)))
             return [str(error)]
         self._usable.add(server.plan.name)
         return list(server.problems)
 
+    async def _start_later(self, server: McpServer) -> None:
+        """Try an address again until something is there: the machine or the house may have started with us."""
+        while server.plan.name not in self._usable and not server.refuses:
+            await asyncio.sleep(AGAIN_S)
+            with suppress(ToolError):
+                await server.start()
+                self._usable.add(server.plan.name)
+                log.warning("the MCP server %s is there now", server.plan.name)
+
     async def stop(self) -> None:
+        for waiting in self._waiting:
+            waiting.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
         await asyncio.gather(*(server.stop() for server in (*self._servers.values(), *self._asked_for.values())))
 
     # --------------------------------------------------------------------- asked for by a client

@@ -74,7 +74,7 @@ def read_mcp_file(home: Path) -> McpFile:
     try:
         if trouble := foreign(path.resolve()):
             raise ToolError(trouble)
-        data = json.loads(path.read_text("utf-8-sig"))
+        data = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_object)
         if not isinstance(data, dict) or not isinstance(servers := data.get("mcpServers", {}), dict):
             raise ToolError('it must look like {"mcpServers": {"time": {"command": "…", "args": []}}}')
         problems = [f"{path}: {key!r} means nothing here" for key in _unknown(data, TOP_KEYS)]
@@ -140,6 +140,15 @@ def _check_url(url: str) -> None:
             f"{url} is on another machine and needs https, because anybody in between can read http; for a network "
             'of your own write "insecure": true beside it'
         )
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raises ToolError for a name that stands twice, where JSON would drop the first without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ToolError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
 
 
 def _unknown(given: Mapping[str, object], keys: Sequence[str]) -> list[str]:

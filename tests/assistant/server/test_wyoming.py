@@ -370,7 +370,7 @@ def test_a_yes_on_the_next_connection_runs_what_was_asked_about(second, name, la
         assert await say("yes", "a") == "Fine." and done == ["milk"] * at_last
 
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    tool = Tool(ToolSpec("write_file", "Write.", schema), write, server="files", ask=True)
+    tool = Tool(ToolSpec("write_file", "Write.", schema), write, server="files", there="write_file", ask=True)
     monkeypatch.setattr(LoopClock, "now", lambda self: clock.now())
     run(story, World(answers, tools=lambda: ToolRegistry([tool])))
 

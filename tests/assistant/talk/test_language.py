@@ -119,7 +119,8 @@ def test_our_own_sentences_are_the_personas_or_none(
             return "wrote it"
 
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-        return ToolRegistry((Tool(ToolSpec("write_file", "Write.", schema), write, server="files", ask=True),))
+        spec = ToolSpec("write_file", "Write.", schema)
+        return ToolRegistry((Tool(spec, write, server="files", there="write_file", ask=True),))
 
     def answers(prompt: Prompt) -> list[Answer]:
         return [("write_file", {"name": "a"})] if prompt.lines[-1].text == "schreib" else ["Gut."]

@@ -30,6 +30,7 @@ from assistant.events import (
     Undo,
 )
 from assistant.talk.approvals import DECLINED, NOT_YET, agrees, question
+from assistant.talk.view import as_asked
 from assistant.text.english import ENGLISH
 from assistant.tools.registry import Tool, ToolRegistry
 from tests.fakes.models import Answer
@@ -56,8 +57,8 @@ class Files:
 
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         return ToolRegistry((
-            Tool(ToolSpec("write_file", "Write.", schema), write, server="files", ask=self._ask),
-            Tool(ToolSpec("read_file", "Read.", schema), read, reads=True, server="files"),
+            Tool(ToolSpec("write_file", "Write.", schema), write, server="files", there="write_file", ask=self._ask),
+            Tool(ToolSpec("read_file", "Read.", schema), read, reads=True, server="files", there="read_file"),
         ))
 
 
@@ -192,6 +193,17 @@ def test_a_client_leaves_tools_out() -> None:
     assert [tool.name for tool in files.prompts[-1].tools] == ["read_file"]
 
 
+def test_a_client_means_a_tool_by_its_name_at_its_server() -> None:
+    """A server `git` has a tool `git_status`, and ours has the server's name in front if it is taken."""
+    tools = [
+        Tool(ToolSpec(name), print, reads=True, server="git", there=there)
+        for name, there in (("git_status", "git_status"), ("git_log", "log"), ("git_show", "git_show"))
+    ]
+    ask = ServerAsk("git", "g", ToolFilter(("git_status", "log")), never=ToolFilter(("git_status",)))
+    found = [one for tool in tools for one in as_asked(tool, ask)]
+    assert [(one.spec.name, one.ask) for one in found] == [("git_status", False), ("git_log", True)]
+
+
 def test_words_that_agree_and_the_question() -> None:
     assert agrees("Yes, please!", ENGLISH) and agrees("Okay.", ENGLISH) and agrees("that's fine", ENGLISH)
     assert not agrees("yes but later", ENGLISH) and not agrees("", ENGLISH) and not agrees("yes", None)
@@ -199,4 +211,3 @@ def test_words_that_agree_and_the_question() -> None:
         "Shall I use files: write file, with x?"
     )
     assert question("f", "g", "{") == "Shall I use f: g?"
-    assert question("my files", "my_files_write-file", "{}") == "Shall I use my files: write file?"
