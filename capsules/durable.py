@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,9 +24,12 @@ HEAD = b"entries/1\n"
 DIGEST = 16  # bytes
 
 
-def write_durably(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+def write_durably(
+    path: Path, chunks: Iterable[bytes | memoryview], before: Callable[[], None] = lambda: None
+) -> None:
     """Write a file as a whole, replacing one of the same name only at the end.
 
+    before  called when all is on the disk and only the name is missing; may raise too
     Raises OSError (full disk, no permission, ...); then nothing has changed and nothing is left aside.
     """
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
@@ -36,6 +39,7 @@ def write_durably(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         for chunk in chunks:
             _write_all(file, memoryview(chunk).cast("B"))
         os.fsync(file)
+        before()
         aside.rename(path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -85,10 +89,11 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def sweep(folder: Path) -> int:
-    """Remove leftovers of killed writers; returns how many files. Live writers are not disturbed."""
+def sweep(folder: Path, name: str = "") -> int:
+    """Remove leftovers of killed writers; returns how many files. Live writers are not disturbed. `name`: of this file
+    only, in a folder that others use too."""
     removed = 0
-    for aside in folder.glob(f".*{PART}"):
+    for aside in folder.glob(f".{name}*{PART}"):
         try:
             file = os.open(aside, os.O_RDONLY)
         except FileNotFoundError:

@@ -54,6 +54,7 @@ class Journal:
         self._path, self._offload = path, offload
         self._tables: dict[str, dict[str, JSON]] = {}
         self._lock = threading.RLock()
+        self._rewriting = threading.Lock()
         self._file: EntryFile | None = None
         self._since: list[bytes] | None = None
         """Entries added since a rewrite of the journal began; None while there is none."""
@@ -149,8 +150,11 @@ class Journal:
         self._syncing = False  # first, so additions from here on ask again
         self._sync()
         file = self._file
-        if file is not None and file.end > SLACK + 2 * self._small:
-            self.rewrite()
+        if file is not None and file.end > SLACK + 2 * self._small and self._rewriting.acquire(blocking=False):
+            try:
+                self._write_anew()
+            finally:
+                self._rewriting.release()
 
     def _sync(self) -> None:
         file = self._file
@@ -162,11 +166,16 @@ class Journal:
             if file is self._file:  # else it was closed or replaced meanwhile, synced
                 self._failed(error)
 
-    def rewrite(self) -> None:
-        """Write only the current tables; changes made meanwhile follow them."""
+    def rewrite(self) -> bool:
+        """Write only the current tables; changes made meanwhile follow them. A rewrite under way is waited for: it may
+        have begun before the latest change. False: the file still holds what it held."""
+        with self._rewriting:
+            return self._write_anew()
+
+    def _write_anew(self) -> bool:
         with self._lock:
-            if self._since is not None or self._file is None:
-                return
+            if self._file is None:
+                return True
             self._since = []
             payloads = [_packed([(name, [], rows)]) for name, rows in self._tables.items()]
         aside = self._path.with_name(f".{self._path.name}.new")
@@ -174,10 +183,12 @@ class Journal:
             write_durably(aside, _whole(payloads))
             with self._lock:
                 self._replace(aside)
+            return True
         except OSError as error:  # the old one is whole and stays in use
             log.warning("%s could not be written anew: %s", self._path, error.strerror or error)
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
+            return False
         finally:
             self._since = None
 

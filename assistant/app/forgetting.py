@@ -1,68 +1,59 @@
 """A sentence forgotten for good: gone from every talk's words, from the journals' bytes, and from the models' states.
 
 Every talk of a person begins with the memory, so its state holds the sentence whatever was said in it. The states of
-all talks are therefore dropped, and folded again from what was said when they are needed. States that programs named
-are theirs and hold no memory.
+all talks are therefore dropped, those of models that ran here earlier too, and folded again from what was said when
+they are needed. States that programs named are theirs and hold no memory.
+
+The home's store says what is being forgotten until nothing holds it, so a start goes on where a kill came between.
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assistant.contracts import Stateful
 from assistant.device.thread import EngineKind
-from assistant.talk.forgotten import without_fact
-from assistant.talk.keeping import WORDS, entry_of, entry_row
 from assistant.talk.talks import Talks
+from assistant.tools.errors import AnswerError
+from assistant.tools.home import HomeRows
+from assistant.tools.memory import serial_of
+from assistant.tools.rows import Thing
 
 if TYPE_CHECKING:
     from assistant.app.models import Models
-    from capsules.journal import Journal
 
+STATES = ("talk/", "persona/")
+"""Beginnings of the names of our own stored states."""
 log = logging.getLogger(__name__)
 
 
 class Forgetting:
-    """`folder`: the journals of all talks."""
-
-    def __init__(self, talks: Talks, models: Models, folder: Path) -> None:
-        self._talks, self._models, self._folder = talks, models, folder
-        self._engines: tuple[Stateful, ...] = talks.engines.stateful
+    def __init__(self, talks: Talks, models: Models, home: HomeRows) -> None:
+        self._talks, self._models, self._home = talks, models, home
 
     async def forget(self, fact: str) -> None:
         """The sentence is out of the file already."""
         if self._models.llm.state is not None:
             await self._models.llm.warm({})  # the personas, which are folded anew as the file has changed
-        await self._talks.forget_words(fact)
-        journals = self._models.deployment.journals
-        for path in sorted(self._folder.glob("*.journal")):
-            if self._talks.is_open(path.stem):
-                continue
+        left = await self._talks.forget_words(fact)
+        await self._models.deployment.thread.call(EngineKind.LLM, self._drop_states)
+        if not left:
+            self._home.forgotten(fact)
+
+    async def go_on(self) -> None:
+        """Finish what an earlier process began to forget."""
+        for fact in self._home.forgetting:
             try:
-                if (journal := journals.open(path.stem)) is not None:
-                    await self._clear(path.stem, journal, fact)
-            except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-                log.warning("%s could not be cleared of what was forgotten: %s", path, error)
-            finally:
-                journals.close(path.stem)
-        await self._models.deployment.thread.call(EngineKind.LLM, self._drop_beginnings)
+                self._home.forget(Thing(serial_of(fact), fact))
+            except AnswerError as error:
+                log.warning("something that is to be forgotten stays in the memory: %s", error)
+            else:
+                await self.forget(fact)
 
-    def _drop_beginnings(self) -> None:
-        registry = self._models.deployment.registry
-        for one in registry.listing():
-            if one.scope == "llm" and not one.name and not one.pinned:
-                registry.remove(one.key)
-
-    async def _clear(self, talk: str, journal: Journal, fact: str) -> None:
-        for engine in self._engines:
-            await engine.forget_talk(talk)
-        entries = [entry_of(row) for row in journal.table(WORDS).values()]
-        cleared = without_fact(entries, fact)
-        rows = {
-            entry.item.id: row if entry is before else entry_row(entry)
-            for before, entry, row in zip(entries, cleared, journal.table(WORDS).values(), strict=True)
-        }
-        journal.put(WORDS, rows, ordered=True)
-        journal.rewrite()
+    def _drop_states(self) -> None:
+        for deployment in self._models.deployments:
+            registry = deployment.registry
+            for one in registry.listing():
+                ours = one.name.startswith(STATES) or (not one.name and one.scope == "llm")
+                if ours and not one.pinned:
+                    registry.remove(one.key)

@@ -60,6 +60,11 @@ class HandsOnMemory:
         with _refusals():
             self._home.forget(self._found(text))
         await self._forget(text)
+        if text in self._home.forgetting:
+            raise PeerError(
+                "not_changed", "it is out of the memory, but not out of every talk: another program has one open, or "
+                "the disk is full. The next start goes on with it",
+            )
 
     def _sentence(self, text: str) -> str:
         if not plain(text) or len(text) > LONGEST:

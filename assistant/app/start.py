@@ -110,7 +110,7 @@ class App:
     @property
     def remembered(self) -> MemoryKeeper:
         """The sentences that every talk begins with."""
-        forget = Forgetting(self.talks, self.models, self.config.talks).forget
+        forget = Forgetting(self.talks, self.models, self.home).forget
         return HandsOnMemory(self.home, partial(asyncio.to_thread, self.talks.archive.earlier), forget)
 
     def capsules(self) -> list[Listing]:
@@ -180,15 +180,14 @@ async def open_talks(
         tools = partial(_own_tools, personas, home=home, own=lambda: (*own.tools, *servers.tools), names=models.builtin)
         services = _services(
             config, models, personas, pool, tools, servers, memory,
-            lambda fact: Forgetting(talks, models, config.talks).forget(fact),
+            lambda fact: Forgetting(talks, models, home).forget(fact),
         )  # fmt: skip
         talks = Talks(
             services, limit=config.sessions, settings=settings_of(config),
             journals=models.deployment.journals, pictures=config.home / "pictures",
         )  # fmt: skip
         stack.callback(talks.close)
-        if gone := await asyncio.to_thread(talks.archive.delete_old, time.time()):
-            report(f"{gone} talks without a name, last open {KEPT_DAYS} days ago or more, were deleted")
+        await _let_go(talks, Forgetting(talks, models, home), report)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
         app = App(talks, config, models, personas, home, servers, time.monotonic() - begin)
@@ -202,6 +201,12 @@ async def open_talks(
             for task in behind:
                 task.cancel()
             await asyncio.wait(behind)
+
+
+async def _let_go(talks: Talks, forgetting: Forgetting, report: Report) -> None:
+    await forgetting.go_on()
+    if gone := await asyncio.to_thread(talks.archive.delete_old, time.time()):
+        report(f"{gone} talks without a name, last open {KEPT_DAYS} days ago or more, were deleted")
 
 
 @asynccontextmanager

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from assistant.base.errors import TalkElsewhere, UnknownTalk
-from assistant.talk.keeping import WORDS
+from assistant.talk.keeping import ABOUT, WORDS
 from assistant.tools.rows import MEMORY
 from capsules.durable import EntryFile, read_entries
 from capsules.journal import SUFFIX, Journals, Rows, read_tables
 
-ABOUT: Final = "about"
-"""Table of a journal: the talk's name, in the row `name`."""
 KEPT_DAYS: Final = 30
 """A talk without a name goes so many days after it was last open, as its capsules do."""
 BEGINS: Final = 120
@@ -66,6 +64,10 @@ class Archive:
         """Every talk in which something was said, the latest first. A journal that cannot be read is left out."""
         found = [self._about(path) for path in self._paths()]
         return sorted((one for one in found if one is not None), key=lambda one: -one.used_at)
+
+    def talks(self) -> list[str]:
+        """The ids of all, also of those in which nothing was said."""
+        return [path.stem for path in self._paths()]
 
     def lines_of(self, talk: str) -> list[SaidLine]:
         """All that was said in a talk. Raises UnknownTalk."""

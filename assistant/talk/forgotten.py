@@ -36,6 +36,11 @@ def without_fact(entries: Iterable[Entry], fact: str) -> list[Entry]:
     return [_marked(entry, key) if at in told else entry for at, entry in enumerate(found)]
 
 
+def tells(text: str, fact: str) -> bool:
+    """Whether all words that carry the sentence are among these."""
+    return _words(fact) <= _words(text)
+
+
 def _asked_and_answered(entries: list[Entry]) -> Iterator[tuple[int, int]]:
     """Begin and end of the stretches from one's words to the end of the other's: `what is my code`, `it is 4711`."""
     said = [at for at, entry in enumerate(entries) if isinstance(entry.item, Message) or at == 0]
@@ -67,7 +72,8 @@ def _text(entry: Entry) -> str:
     item = entry.item
     match item:
         case Message():
-            return item_text(item)
+            unheard = (piece.text for piece in entry.pieces)  # a message that was cut keeps them
+            return " ".join((item_text(item), *unheard))
         case FunctionCall():
             return item.arguments
         case FunctionOutput():

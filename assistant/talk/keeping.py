@@ -16,12 +16,13 @@ from assistant.contracts import PICTURE, Mark
 from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Message, Part, PicturePart, TextPart
 from assistant.talk.album import Album
 from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.forgotten import tells, without_fact
 from assistant.talk.heard import SpokenPiece
 from capsules.journal import JSON, Journal
 
-WORDS, KEPT, HEARD = "words", "kept", "heard"
-"""Tables: items by id, the values that tools stored for a talk before the home had a store, and, for the sounding
-reply, how much its front reported as heard."""
+WORDS, KEPT, HEARD, ABOUT = "words", "kept", "heard", "about"
+"""Tables: items by id, the values that tools stored for a talk before the home had a store, for the sounding reply, how
+much its front reported as heard, and the talk's name, in the row `name`. All others are the engines'."""
 
 
 class Keeping:
@@ -46,12 +47,11 @@ class Keeping:
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
             self._tidy(conversation)
 
-    def forgets(self, conversation: Conversation) -> None:
-        """Note everything, and write the journal anew: nothing that was in it before is in its bytes any more."""
+    def forgets(self, conversation: Conversation, fact: str = "") -> bool:
+        """Note everything, and drop what the journal held before. False: its bytes may still hold the fact."""
         self.note(conversation)
         self._forgot = True
-        if self._journal is not None:
-            self._journal.rewrite()
+        return self._journal is None or drop_history(self._journal, fact)
 
     def leave(self, conversation: Conversation) -> None:
         """Note everything at the end. A model that was at work when something was forgotten has let go of it by now."""
@@ -67,7 +67,7 @@ class Keeping:
 
     def _tidy(self, conversation: Conversation) -> None:
         """Delete pictures that no entry shows any more."""
-        shown = frozenset(picture.digest for entry in conversation for picture in pictures_of(entry))
+        shown = _shown_in(conversation)
         if not self._shown <= shown:
             self._album.only(shown)
         self._shown = shown
@@ -112,6 +112,33 @@ def resumed(journal: Journal, album: Album | None = None) -> Conversation:
                 conversation.truncate(item_id, 0, played_ms)
     conversation.leave()
     return conversation
+
+
+def forget_in(journal: Journal, album: Album, fact: str) -> bool:
+    """Take a remembered sentence out of a talk that is not open. False: it may still be in the journal's bytes. Raises
+    KeyError, TypeError, ValueError or IndexError on rows that were not written here."""
+    rows = journal.table(WORDS).values()
+    entries = [entry_of(row, album.find) for row in rows]
+    left = without_fact(entries, fact)
+    both = zip(left, entries, rows, strict=True)
+    journal.put(WORDS, {new.item.id: row if new is old else entry_row(new) for new, old, row in both}, ordered=True)
+    if (shown := _shown_in(left)) != _shown_in(entries):
+        album.only(shown)
+    return drop_history(journal, fact)
+
+
+def drop_history(journal: Journal, fact: str = "") -> bool:
+    """Drop what engines noted, those of other models too, and a name that tells the fact; then write the journal anew,
+    so that nothing that was in it before is in its bytes. False: that failed."""
+    gone = {name for name in journal.copied() if name not in (WORDS, KEPT, HEARD, ABOUT)}
+    if fact and tells(str(journal.table(ABOUT).get("name")), fact):
+        gone.add(ABOUT)
+    return journal.put_all({name: {} for name in gone}) and journal.rewrite()
+
+
+def _shown_in(entries: Iterable[Entry]) -> frozenset[str]:
+    """The digests of the pictures in them."""
+    return frozenset(picture.digest for entry in entries for picture in pictures_of(entry))
 
 
 def _pairs(rows: Mapping[str, Any]) -> Iterable[tuple[str, int]]:

@@ -305,7 +305,10 @@ class Replies:
         self._aside_talks.discard(talk)
 
     async def close(self) -> None:
-        """Let go of everything half done: nothing runs any more."""
+        """Let go of everything half done: nothing runs any more. The person was told that something is forgotten, so it
+        is, even if their front left in the middle of the answer."""
         await self.candidates.close()
+        if self.active is not None:
+            await self._tool_effects.do([one for one in self.active.reply.effects if one.effect == "forget"])
         for talk in tuple(self._aside_talks):
             await self._forget(talk)

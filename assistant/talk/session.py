@@ -67,6 +67,7 @@ from assistant.talk.messages import (
     Inbox,
     NothingToCommit,
     Refused,
+    ReplyEnded,
     ReplyOut,
     ReplyOver,
     SayNow,
@@ -117,6 +118,9 @@ class Session:
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
         self._stop, self._begun, self.moved = asyncio.Event(), False, False
+        self._over = False
+        self._forgets: list[str] = []
+        """The sentences that were forgotten while a reply was made."""
         view = ReplyView(
             services.personas, services.tools(self), self.conversation, services.llm.sees, services.facts,
             services.thinks,
@@ -190,15 +194,26 @@ class Session:
         """Let a call wait that an earlier session of this talk asked about. Before `run`."""
         self._context.approvals.wait_for_answer(call)
 
-    async def forget_words(self, fact: str) -> None:
-        """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew."""
+    async def forget_words(self, fact: str) -> bool:
+        """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew.
+        False: they may still hold it."""
+        if self._context.turn.replying:  # it has read the sentence and may write it again
+            self._forgets.append(fact)
+        else:
+            await self._replies.candidates.drop_candidate()
+            for engine in self._services.engines.stateful:
+                await engine.forget_talk(self.talk)
+        if self._over:  # its journal is closed
+            return False
         for entry, left in zip(self.conversation, without_fact(self.conversation, fact), strict=True):
             if left is not entry:
                 self.conversation.put(left)
-        if not self._context.turn.replying:  # else the next reply brings the models in line
-            for engine in self._services.engines.stateful:
-                await engine.forget_talk(self.talk)
-        self._context.keeping.forgets(self.conversation)
+        return self._context.keeping.forgets(self.conversation, fact)
+
+    async def _forget_again(self) -> None:
+        """No reply is being made any more that began before something was forgotten."""
+        while self._forgets and not self._context.turn.replying:
+            await self.forget_words(self._forgets.pop())
 
     @property
     def takes_rings(self) -> bool:
@@ -264,7 +279,10 @@ class Session:
                         await self._state_sync.settle()
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
+                    self._context.tell(ReplyEnded(self._context.now()))
+                    await self._forget_again()
             finally:
+                self._over = True
                 self._context.keeping.leave(self.conversation)
                 self._on_end(self)
 
@@ -282,6 +300,7 @@ class Session:
                     await self._turns.react_to(message)
                 await self._answers[type(message)](message)
                 await self._shown.report()
+                await self._forget_again()
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)

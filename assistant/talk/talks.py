@@ -11,10 +11,10 @@ from pathlib import Path
 from assistant.base.errors import TalkElsewhere, TalksFull, UnknownTalk
 from assistant.events import Settings
 from assistant.talk.album import Album
-from assistant.talk.archive import ABOUT, Archive
+from assistant.talk.archive import Archive
 from assistant.talk.context import Services
 from assistant.talk.conversation import Conversation
-from assistant.talk.keeping import WORDS, Keeping, resumed
+from assistant.talk.keeping import ABOUT, WORDS, Keeping, forget_in, resumed
 from assistant.talk.session import Session
 from capsules.journal import Journal, Journals
 
@@ -116,11 +116,38 @@ class Talks:
             await engine.forget_talk(talk)
         self.forget(talk)
 
-    async def forget_words(self, fact: str) -> None:
-        """Take a remembered sentence out of the talks in memory; those on disk are read again when they are resumed."""
+    async def forget_words(self, fact: str) -> list[str]:
+        """Take a remembered sentence out of every talk, and drop the engines' states of it. Returns the talks whose
+        stored words may still hold it: another program has them open, or the disk is full."""
         self._parked.clear()
-        for session in list(self._open.values()):
-            await session.forget_words(fact)
+        left = []
+        for talk in dict.fromkeys((*self._open, *self.archive.talks())):
+            if talk not in self._open:
+                for engine in self.engines.stateful:
+                    await engine.forget_talk(talk)
+            session, gone = None, True
+            while (found := self._open.get(talk)) is not session:  # it may have been opened meanwhile, or taken over
+                if (session := found) is not None:
+                    gone = await session.forget_words(fact)
+            try:
+                if session is None:
+                    gone = self._forget_kept(talk, fact)
+                if not gone:
+                    left.append(talk)
+            except OSError as error:
+                log.warning("talk %s may still hold what was forgotten: %s", talk, error)
+                left.append(talk)
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                log.warning("talk %s is damaged and cannot be cleared of what was forgotten: %s", talk, error)
+        return left
+
+    def _forget_kept(self, talk: str, fact: str) -> bool:
+        """At one go: the journal of a session that opened meanwhile must not be closed."""
+        journal = self._journals.open(talk) if talk in self._journals else None
+        try:
+            return journal is None or forget_in(journal, self._album(talk), fact)
+        finally:
+            self._journals.close(talk)
 
     def forget(self, talk: str) -> None:
         """Delete the stored state of a talk that is not open."""

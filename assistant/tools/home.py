@@ -27,7 +27,7 @@ from assistant.tools.errors import AnswerError
 from assistant.tools.memory import MemoryFile
 from assistant.tools.rows import MEMORY, RINGS, TIMERS, Cells, Changes, Promise, Row, Thing, from_cells, to_cells
 from assistant.tools.wall import later, seconds_between, wall_clock
-from capsules.durable import write_json
+from capsules.durable import sweep, write_json
 
 LOOK_S = 1.0
 """How late a promise may ring after the machine woke up."""
@@ -85,6 +85,8 @@ class HomeRows:
         self._path, self._lock = path, -1
         self._slots: dict[str, tuple[Row, ...]] = {}
         self._unnoted: dict[str, Changes] = {}
+        self.forgetting: tuple[str, ...] = ()
+        """The sentences that are out of the memory, or will be at once, and may still be in a talk."""
         self._serial = 0
         self._fronts: list[Front] = []
         self._handle: asyncio.TimerHandle | None = None
@@ -101,6 +103,9 @@ class HomeRows:
             return
         lock = _locked(self._path.with_suffix(".lock"))
         try:
+            sweep(self._path.parent, self._path.name)
+            if self.memory is not None:
+                self.memory.sweep_up()
             self._read(self._path)
         except BaseException:
             os.close(lock)
@@ -127,7 +132,7 @@ class HomeRows:
             raise ValueError(f"{path} was not written by this version")
         zone = self.now().tzinfo
         self._serial = int(facts["serial"])
-        self._unnoted = facts.get("unnoted", {})
+        self._unnoted, self.forgetting = facts.get("unnoted", {}), tuple(facts.get("forgetting", ()))
         self._slots = {
             slot: tuple(from_cells(slot, cells, zone) for cells in rows) for slot, rows in facts["slots"].items()
         }
@@ -207,14 +212,28 @@ class HomeRows:
             self.memory.change(gone, new, f"{self.now():%Y-%m-%d %H:%M}")
 
     def forget(self, row: Thing) -> None:
-        """Take a row out of the memory for good: no change that could bring it back is kept. Raises AnswerError."""
+        """Take a row out of the memory for good: no change that could bring it back is kept. That it is being forgotten
+        is on the disk first, and until `forgotten`. Raises AnswerError."""
         self._opened()
-        if self.memory is None:
+        before = self.forgetting
+        self.forgetting = tuple(dict.fromkeys((*before, row.text)))
+        try:
             self.change([(MEMORY, row, None)])
-        else:
-            self.memory.change([row.text], [])
+        except AnswerError:
+            self.forgetting = before
+            with suppress(OSError):
+                self._save()
+            raise
         for talk, changes in self._unnoted.items():
-            self._unnoted[talk] = {key: change for key, change in changes.items() if key != f"{MEMORY} {row.serial}"}
+            self._unnoted[talk] = {
+                key: change for key, change in changes.items() if not key.endswith(f"{MEMORY} {row.serial}")
+            }  # fmt: skip
+        with suppress(OSError):
+            self._save()
+
+    def forgotten(self, text: str) -> None:
+        """Nothing holds the sentence any more."""
+        self.forgetting = tuple(one for one in self.forgetting if one != text)
         with suppress(OSError):
             self._save()
 
@@ -231,6 +250,7 @@ class HomeRows:
             slots: dict[str, list[Cells]] = {slot: [*map(to_cells, self._slots[slot])] for slot in self.slots}
             unnoted = {talk: changes for talk, changes in self._unnoted.items() if changes}
             facts = {"version": VERSION, "serial": self._serial, "slots": slots, "unnoted": unnoted}
+            facts |= {"forgetting": self.forgetting} if self.forgetting else {}
             write_json(self._path, facts, indent=1)
 
     # ------------------------------------------------------------------------------------ ringing

@@ -13,12 +13,13 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.tools.errors import AnswerError
 from assistant.tools.rows import Thing
-from capsules.durable import write_durably
+from capsules.durable import sweep, write_durably
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -27,14 +28,21 @@ if TYPE_CHECKING:
 FILE = "memory.toml"
 MOST, LONGEST = 100, 300
 """Sentences, and characters of one: every talk begins with them."""
+TRIES = 5
 NEW = """\
 # The assistant knows this of the people here. Every talk begins with it. Change it as you like.
 
 facts = [
 ]
 """
+UNREADABLE = (OSError, ValueError, RecursionError)
+"""The last: more brackets in each other than the reader takes."""
 _BESIDE = re.compile(r"""\s*(?P<fact>"(?:[^"\\]|\\.)*"|'[^']*')\s*,?\s*#\s*(?P<comment>.*?)\s*""")
 log = logging.getLogger(__name__)
+
+
+class _ChangedMeanwhile(Exception):
+    """Another program wrote the file while we did."""
 
 
 class MemoryFile:
@@ -54,7 +62,7 @@ class MemoryFile:
                 self._facts = found[:MOST]
                 if len(found) > MOST:
                     self.complaint = f"{FILE} has {len(found):,} sentences; talks begin with the first {MOST}."
-            except (OSError, ValueError) as error:
+            except UNREADABLE as error:
                 self.complaint = f"{FILE} cannot be read, and what it said before holds until it can: {error}"
             if self.complaint:
                 log.warning("%s: %s", self._path.parent, self.complaint)
@@ -111,12 +119,31 @@ class MemoryFile:
             lines = _text_of(self._path).splitlines()
             found = [one for one in map(_BESIDE.fullmatch, lines) if one]
             return {plain(tomllib.loads(f"fact = {one['fact']}")["fact"]): one["comment"] for one in found}
-        except (OSError, ValueError):
+        except UNREADABLE:
             return {}
 
+    def sweep_up(self) -> None:
+        """Remove what killed writers left of it."""
+        with suppress(OSError, RuntimeError):
+            file = self._path.resolve()
+            sweep(file.parent, file.name)
+
     def _edit(self, edit: Callable[[TOMLDocument], None]) -> None:
-        """Write the file anew as `edit` leaves it, if it can still be read then. Raises AnswerError."""
+        """Write the file anew as `edit` leaves it, if it can still be read then. A change that its owner makes
+        meanwhile is taken in. Raises AnswerError."""
+        for _ in range(TRIES):
+            with suppress(_ChangedMeanwhile):
+                return self._edit_once(edit)
+        raise AnswerError(f"{self._path} is being changed by another program", "I could not store that.")
+
+    def _edit_once(self, edit: Callable[[TOMLDocument], None]) -> None:
         import tomlkit
+
+        seen = self.stamp()
+
+        def unchanged() -> None:
+            if self.stamp() != seen:
+                raise _ChangedMeanwhile
 
         try:
             file = self._path.resolve()  # a link stays one
@@ -127,10 +154,10 @@ class MemoryFile:
             edit(document)
             text = tomlkit.dumps(document)
             _facts_in(text)
-            write_durably(file, [text.encode()])
+            write_durably(file, [text.encode()], unchanged)
             if mode:
                 file.chmod(mode & 0o777)
-        except (OSError, ValueError, RuntimeError) as error:  # the last: a link that leads to itself
+        except (*UNREADABLE, RuntimeError) as error:  # the last: a link that leads to itself
             raise AnswerError(f"{self._path} cannot be changed: {error}", "I could not store that.") from error
 
 

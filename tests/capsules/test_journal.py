@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import capsules.journal
 from capsules.durable import HEAD, EntryFile, entry_bytes, read_entries
 from capsules.journal import Journal, Journals, difference
 
@@ -242,6 +245,44 @@ for turn in range(6):
         journal.rewrite()
     print(turn, flush=True)
 """
+
+
+def test_a_rewrite_waits_for_one_that_began_before_the_change(tmp_path, monkeypatch):
+    """What was taken out must not come back from a copy that was made before."""
+    journal = Journal(tmp_path / "t.journal", at_once)
+    journal.put("words", {"a": "secret"})
+    began, goes_on = threading.Event(), threading.Event()
+    write = capsules.journal.write_durably
+
+    def slowly(path, chunks):
+        if not began.is_set():
+            began.set()
+            goes_on.wait(60)
+        write(path, chunks)
+
+    monkeypatch.setattr(capsules.journal, "write_durably", slowly)
+    first = threading.Thread(target=journal.rewrite)
+    first.start()
+    began.wait(60)
+    journal.put("words", {"a": "plain"})
+    threading.Timer(0.05, goes_on.set).start()
+    assert journal.rewrite()
+    first.join()
+    [payload] = read_entries(tmp_path / "t.journal").payloads
+    assert b"secret" not in zlib.decompress(payload)
+    journal.close_file()
+
+
+def test_a_rewrite_that_failed_says_so(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "t.journal", at_once)
+    journal.put("words", {"a": "secret"})
+
+    def full(path, chunks):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(capsules.journal, "write_durably", full)
+    assert not journal.rewrite()
+    journal.close_file()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
 from assistant.commands.capsule import Shelf
 from assistant.contracts import PromptReady, ReplyOptions
+from assistant.device.thread import EngineKind
 from assistant.events import CreateItem, CreateResponse, Message, ResponseDone, Settings, TextPart
 from capsules.durable import read_entries
+from capsules.prefix import StateKey
 
 pytestmark = pytest.mark.slow
 FACT = "My cat is called Xerxes"
@@ -71,6 +74,17 @@ async def listed(app: App) -> None:
         await asyncio.sleep(0.01)
 
 
+def keep_as_another_model(app: App) -> None:
+    """States of a model that ran here earlier: of a talk and a persona, and one that a program named."""
+    registry, other = app.models.deployment.registry, StateKey("another model")
+    listed = next(one for one in app.capsules() if one.name.startswith("persona/"))
+    capsule = registry.get(listed.key)
+    assert capsule is not None
+    for name in ("talk/conv_gone/llm", "persona/ada"):
+        assert registry.put(capsule, other, name=name, save=True)
+    assert registry.put(replace(capsule, tokens=capsule.tokens[:1] * len(capsule.tokens)), other, name="mine")
+
+
 def test_restored_and_never_folded_then_gone(home: Path) -> None:
     (home / "memory.toml").write_text(f'facts = ["{FACT}", "I live by the sea"]\n')
 
@@ -78,7 +92,7 @@ def test_restored_and_never_folded_then_gone(home: Path) -> None:
         config = load_config({"profile": "tiny", "asr": "pocketsphinx"}, {"ASSISTANT_HOME": str(home)})
         async with open_talks(config) as app:
             await listed(app)
-            llm = app.models.llm
+            llm, thread = app.models.llm, app.models.deployment.thread
             session = app.talks.open(MINE)
             begins = session.prompt_as("ada")
             session.close()
@@ -95,6 +109,7 @@ def test_restored_and_never_folded_then_gone(home: Path) -> None:
             numbers = " ".join(map(str, llm._language.encode(" Xerxes")))  # type: ignore[attr-defined]
             assert any(b"Xerxes" in content for content in contents(home))
             assert any(f" {numbers} " in told for told in tokens_on_disk(home)), "the test would find its tokens"
+            await thread.call(EngineKind.LLM, lambda: keep_as_another_model(app))
             app.home.forget(next(row for row in app.home.rows("memory") if row.text == FACT))  # type: ignore[union-attr,arg-type]
             await app.talks._services.forget(FACT)  # type: ignore[misc]
             for one in app.models.deployments:
@@ -102,6 +117,7 @@ def test_restored_and_never_folded_then_gone(home: Path) -> None:
             assert not any(b"Xerxes" in content for content in contents(home))
             assert not any(f" {numbers} " in told for told in tokens_on_disk(home))
             assert any(b"the harbour is full today" in content for content in contents(home))
+            assert [one.name for one in app.capsules() if one.name.startswith("mine")] == ["mine"], "a program's"
             await listed(app)
             session = app.talks.open(MINE)
             assert "I live by the sea" in session.prompt_as("ada").system

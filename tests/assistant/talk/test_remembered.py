@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assistant.app.forgetting import Forgetting
 from assistant.app.remembered import HandsOnMemory
 from assistant.base.errors import PeerError
+from assistant.base.picture import Picture
 from assistant.contracts import Prompt
-from assistant.events import CreateItem, CreateResponse, MemoryChanged, Message, ResponseDone, Settings, TextPart
+from assistant.events import (
+    AudioDelta,
+    AudioPart,
+    CreateItem,
+    CreateResponse,
+    Event,
+    MemoryChanged,
+    Message,
+    PicturePart,
+    ResponseDone,
+    Settings,
+    SpokenText,
+    TextPart,
+    ToolUsed,
+)
+from assistant.talk import Session
 from assistant.talk.archive import KeptTalk
-from assistant.talk.forgotten import MARK
+from assistant.talk.conversation import Entry, item_text
+from assistant.talk.forgotten import MARK, without_fact
+from assistant.talk.heard import SpokenPiece
 from assistant.talk.view import KNOWN
 from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
 from assistant.tools.memory import MemoryFile
+from assistant.tools.rows import MEMORY, Thing
 from assistant.tools.wall import wall_clock
 from capsules.durable import read_entries
 from capsules.journal import SUFFIX, Journals
@@ -72,17 +96,19 @@ class Home:
         rows = HomeRows(self.folder / "household.json", memory=file)
         talks = self.folder / "talks"
 
+        def forgetting() -> Forgetting:
+            deployment = SimpleNamespace(registry=SimpleNamespace(listing=list), thread=Alone())
+            models: Any = SimpleNamespace(llm=world.llm, deployment=deployment, deployments=[deployment])
+            return Forgetting(world.talks, models, rows)
+
         async def forget(fact: str) -> None:
-            deployment = SimpleNamespace(
-                journals=world.talks._journals, registry=SimpleNamespace(listing=list), thread=Alone()
-            )
-            models: Any = SimpleNamespace(llm=world.llm, deployment=deployment)
-            await Forgetting(world.talks, models, talks).forget(fact)
+            await forgetting().forget(fact)
 
         world = World(
             answers, Settings(persona="ada", turn_detection=None, memory=memory), folder=talks, facts=file.facts,
             forget=forget,
         )  # fmt: skip
+        self.rows, self.go_on = rows, lambda: forgetting().go_on()
         services = world.talks._services
 
         def tools(session: Any) -> Any:
@@ -92,7 +118,6 @@ class Home:
             return builtin_tools(household, names=("remember", "forget", "what_you_know", "undo"))
 
         object.__setattr__(services, "tools", tools)
-        self.rows = rows
         self.worlds.append(world)
         return world
 
@@ -220,6 +245,201 @@ def test_forgotten_means_gone_from_every_byte(tmp_path: Path) -> None:
         home.stop()
 
     run(story())
+
+
+def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
+    """The reply has read the sentence and goes on to say it; nothing of that stays once it is over."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        world.log.clear()
+        talking = asyncio.create_task(world.talk(*asked("tell me all of it"), until=20, microphone=False))
+        while not world.of(SpokenText)[2:]:
+            await asyncio.sleep(0.01)
+        [open_talk] = world.talks._open
+        await home.hands.forget_sentence(FACT)
+        assert not home.rows.forgetting
+        while not world.of(ResponseDone):
+            await asyncio.sleep(0.01)
+        assert "Zanzibar" in said(world)[-1], "the test would find it"
+        await asyncio.sleep(0.01)
+        assert b"anzibar" not in home.bytes(), "while the talk is open"
+        assert not any("anzibar" in str(state) for state in (world.llm.folded, world.tts.said))
+        await talking
+        assert b"anzibar" not in home.bytes() and open_talk in world.talks._journals
+        home.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("event", [ToolUsed, AudioDelta])
+def test_forgotten_though_the_front_left_in_the_middle_of_the_answer(tmp_path: Path, event: type[Event]) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    def leave(session: Session, came: Event) -> tuple[()]:
+        if isinstance(came, event) and home.rows.forgetting:
+            session.close()
+        return ()
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        world.on_event = leave
+        await world.talk(*asked("why", FORGETS), until=20, microphone=False)
+        assert "forgotten" not in "".join(said(world)), "it was cut off"
+        assert b"anzibar" not in home.bytes()
+        home.stop()
+
+    run(story())
+
+
+def test_a_start_goes_on_to_forget_where_a_kill_came_between(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talk = (await world.talk(*asked(TELLS, ASKS), until=20, microphone=False)).talk
+        row = next(row for row in home.rows.rows(MEMORY) if isinstance(row, Thing))
+        home.rows.forget(row)
+        for file in (b"", b'facts = ["I like Zanzibar tea"]'):  # behind the change of the file, and before
+            after = killed(home)
+            assert b"Zanzibar" in home.bytes()
+            (tmp_path / "memory.toml").write_bytes(file or (tmp_path / "memory.toml").read_bytes())
+            home.rows.open()
+            assert home.rows.forgetting == (FACT,)
+            await home.go_on()
+            assert b"anzibar" not in home.bytes() and not home.rows.forgetting
+            resumed = await after.talk(until=1, resume=talk, microphone=False)
+            assert len(resumed.items) == 4
+            home.rows.change([(MEMORY, None, row)])
+            home.rows.forget(row)
+        home.stop()
+
+    run(story())
+
+
+def test_a_talk_that_is_resumed_while_something_is_forgotten(tmp_path: Path) -> None:
+    """In between it has its words from a journal that was not cleared yet."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talk = (await world.talk(*asked(TELLS, ASKS), until=20, microphone=False)).talk
+        forget_talk, talking = world.llm.forget_talk, []
+
+        async def meanwhile(name: str) -> None:
+            await forget_talk(name)
+            if not talking:
+                opened = world.talk(*asked("go on"), until=9, resume=talk, microphone=False)
+                talking.append(asyncio.create_task(opened))
+                await asyncio.sleep(5)
+
+        world.llm.forget_talk = meanwhile  # type: ignore[method-assign]
+        await home.hands.forget_sentence(FACT)
+        assert b"anzibar" not in home.bytes() and world.talks.is_open(talk)
+        session = await talking[0]
+        assert b"anzibar" not in home.bytes() and len(session.items) == 6, "its journal was not closed under it"
+        again = await world.talk(until=1, resume=talk, microphone=False)
+        assert len(again.items) == 6
+        home.stop()
+
+    run(story())
+
+
+def test_a_talk_that_ends_while_something_is_forgotten(tmp_path: Path) -> None:
+    """Its journal is closed by then, and must not be begun anew."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talking = asyncio.create_task(world.talk(*asked(TELLS, "a bridge"), until=20, microphone=False))
+        await asyncio.sleep(18)
+        [session] = world.talks._open.values()
+        forget_talk = world.llm.forget_talk
+
+        async def meanwhile(name: str) -> None:
+            await forget_talk(name)
+            session.close()
+            await talking
+
+        world.llm.forget_talk = meanwhile  # type: ignore[method-assign]
+        await home.hands.forget_sentence(FACT)
+        assert b"anzibar" not in home.bytes() and not home.rows.forgetting and b"a bridge" in home.bytes()
+        world.llm.forget_talk = forget_talk  # type: ignore[method-assign]
+        again = await world.talk(until=1, resume=session.talk, microphone=False)
+        assert len(again.items) == 4
+        home.stop()
+
+    run(story())
+
+
+def test_a_reply_that_was_cut_has_its_unheard_words_forgotten() -> None:
+    said = Message("item_a", "assistant", (AudioPart("You like"),), "incomplete")
+    entry = Entry(said, pieces=(SpokenPiece("item_a.0", "You like Zanzibar tea.", 0, 22, 0, 9_000),))
+    [left] = without_fact([entry], FACT)
+    assert isinstance(left.item, Message) and not left.pieces and item_text(left.item) == MARK
+
+
+def test_everything_else_that_is_kept_of_a_talk_forgets_it_too(tmp_path: Path) -> None:
+    """Its name, the pictures of the words, and the states of a model that ran here earlier."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        shown = PicturePart(Picture.of(np.zeros((8, 8, 3), np.uint8)))
+        pictured = Message("item_p", "user", (shown, TextPart("this is why I like Zanzibar tea")))
+        first = await world.talk(*asked(TELLS), (9, CreateItem(pictured)), until=20, microphone=False)
+        second = await world.talk(*asked("a bridge"), until=10, microphone=False)
+        world.talks.name_talk(first.talk, "Zanzibar: the tea I like")
+        world.talks.name_talk(second.talk, "Bridges")
+        journal = world.talks._journals.open(first.talk)
+        assert journal is not None and journal.put("llm", {"log": ["Zanzibar"]})
+        world.talks._journals.close(first.talk)
+        assert [*(tmp_path / "talks" / "pictures").rglob("*")]
+        await home.hands.forget_sentence(FACT)
+        assert b"anzibar" not in home.bytes()
+        assert not [path for path in (tmp_path / "talks" / "pictures").rglob("*") if path.is_file()]
+        assert [one.name for one in world.talks.archive.earlier()] == ["Bridges", ""]
+        home.stop()
+
+    run(story())
+
+
+def test_what_could_not_be_cleared_is_told_and_tried_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talk = (await world.talk(*asked(TELLS), until=10, microphone=False)).talk
+        path = tmp_path / "talks" / f"{talk}{SUFFIX}"
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ)
+        )
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        with pytest.raises(PeerError, match="another program"):
+            await home.hands.forget_sentence(FACT)
+        assert b"Zanzibar" in path.read_bytes() or b"Zanzibar" in home.bytes()
+        holder.communicate(b"")
+        killed(home)
+        home.rows.open()
+        await home.go_on()
+        assert b"anzibar" not in home.bytes()
+        home.stop()
+
+    run(story())
+
+
+HOLDS = """
+import sys
+from pathlib import Path
+from capsules.durable import EntryFile, read_entries
+path = Path(sys.argv[1])
+file = EntryFile(path, read_entries(path).end)
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_what_was_said_of_other_things_stays(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.errors import AnswerError
 from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
-from assistant.tools.memory import LONGEST, MOST, MemoryFile
+from assistant.tools.memory import LONGEST, MOST, MemoryFile, serial_of
 from assistant.tools.registry import ToolRegistry
-from assistant.tools.rows import MEMORY, NOTES
+from assistant.tools.rows import MEMORY, NOTES, Thing
 from assistant.tools.wall import wall_clock
 from tests.fakes.loop import run
 
@@ -74,6 +75,8 @@ def test_a_file_edited_by_hand_holds_at_once_and_a_broken_one_does_not(tmp_path:
     assert path.read_text() == "facts = ["
     path.write_text('facts = ["a"]\nnumber = 5\nmore = [1, "b", ""]')
     assert memory.facts() == ("a", "b")
+    path.write_text("facts = " + "[" * 5000)
+    assert memory.facts() == ("a", "b") and "cannot be read" in memory.complaint and memory.comments() == {}
     path.unlink()
     assert memory.facts() == ()
 
@@ -146,8 +149,69 @@ def test_what_is_remembered_is_taken_back_by_an_undo_and_forgotten_for_good(tmp_
     assert "no fact fits" in call(tools, "forget", fact="coffee").text
     forgotten = call(tools, "forget", fact="the green tea")
     assert (forgotten.text, forgotten.effect, forgotten.argument) == ("forgotten", "forget", "I like green tea")
-    assert not forgotten.changes and b"green" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not forgotten.changes and tools.kept.home.forgetting == ("I like green tea",)
+    assert "green" not in (tmp_path / "memory.toml").read_text()
+    tools.kept.home.forgotten("I like green tea")  # no talk holds it any more
+    assert b"green" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     tools.kept.home.close()
+
+
+def test_an_undone_sentence_is_forgotten_with_its_undo(tmp_path: Path) -> None:
+    tools = talk(tmp_path)
+    tools.kept.connect(Nobody(), "conv_1")
+    tools.kept.put_back(call(tools, "remember", fact="I like tea").changes)
+    home = tools.kept.home
+    assert b"I like tea" in (tmp_path / "household.json").read_bytes(), "a kill now must undo it all the same"
+    home.change([(MEMORY, None, row := Thing(serial_of("I like tea"), "I like tea"))])
+    home.forget(row)
+    home.forgotten("I like tea")
+    assert b"I like tea" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    home.close()
+
+
+def test_what_could_not_be_forgotten_is_not_being_forgotten(tmp_path: Path) -> None:
+    tools = talk(tmp_path)
+    call(tools, "remember", fact="I like tea")
+    (tmp_path / "memory.toml").chmod(0o400)
+    assert "read-only" in call(tools, "forget", fact="tea").text and not tools.kept.home.forgetting
+    tools.kept.home.close()
+    tools = talk(tmp_path)
+    assert not tools.kept.home.forgetting and call(tools, "what_you_know").text == "I like tea"
+    tools.kept.home.close()
+
+
+@pytest.mark.parametrize("name", ["memory.toml", "dotfiles.toml"])
+def test_a_killed_writer_leaves_nothing_behind_the_next_start(tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / name).write_text(BY_HAND)
+    (tmp_path / "memory.toml").symlink_to(elsewhere / name)
+    left = (elsewhere / f".{name}.0a1b2c3d.part", tmp_path / ".household.json.0a1b2c3d.part")
+    others = elsewhere / ".other.part"
+    for path in (*left, others):
+        path.write_text("I like tea")
+    talk(tmp_path).kept.home.close()
+    assert not any(path.exists() for path in left) and others.exists(), "only its own"
+
+
+def test_a_change_by_hand_while_we_write_is_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "memory.toml"
+    path.write_text('facts = ["a"]\n')
+    memory, sync, synced = MemoryFile(path), os.fsync, []
+
+    def by_hand(file: int) -> None:
+        sync(file)
+        if not synced:
+            path.write_text('facts = ["a", "by hand"]  # mine\n')
+        synced.append(file)
+
+    monkeypatch.setattr(os, "fsync", by_hand)
+    memory.change(["a"], ["ours"])
+    assert memory.facts() == ("by hand", "ours") and "# mine" in path.read_text()
+    monkeypatch.setattr(os, "fsync", lambda file: path.write_text(f"facts = [] # {len(path.read_text())}"))
+    with pytest.raises(AnswerError, match="another program"):
+        memory.change([], ["more"])
+    assert not [*tmp_path.glob(".*")]
 
 
 def test_notes_of_the_small_model_reach_the_file(tmp_path: Path) -> None:
