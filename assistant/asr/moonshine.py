@@ -189,12 +189,13 @@ class MoonshineFollower:
             piece.held, piece.settled_ms = held, piece.agreement.since_ms
 
     def _sensible(self, piece: _Piece) -> bool:
-        written = piece.written
-        chance = float(np.mean(written.probabilities)) if written.probabilities else 0.0
-        text = self._tokens.text(written.tokens)
+        """Whether what stands behind the name makes sense; it was decided elsewhere that the name was said."""
+        written, first = piece.written, self._behind_name(piece, piece.written.tokens)
+        tokens, chances = written.tokens[first:], written.probabilities[first:]
+        text = self._text_of(piece, written.tokens)
         # It knows English alone; for a laugh it writes other scripts.
         english = any(character.isascii() and character.isalnum() for character in text)
-        return english and sensible(text, written.tokens, chance, FACTS.languages)
+        return english and sensible(text, tokens, float(np.mean(chances)), FACTS.languages)
 
     def _words(self, piece: _Piece) -> list[HeardWord]:
         """The words of a piece: only the held ones, if the rest makes no sense."""

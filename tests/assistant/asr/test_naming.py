@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from assistant.asr.moonshine import moonshine
+from assistant.asr.moonshine import MoonshineFollower, moonshine
 from assistant.asr.naming import LIKELY, Naming
-from assistant.asr.network import BEGIN, Network
+from assistant.asr.network import BEGIN, Decoded, Network
 from assistant.asr.paced import Paced
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, CalledName, Partial, Transcript
@@ -117,6 +118,33 @@ def test_a_name_is_left_out_of_an_utterance_and_the_rest_is_what_it_would_have_b
     assert [word.text for word in rest.words[1:]] == [word.text for word in whole.words[3:]]
     named.push(sound)
     assert named.final().text.startswith("It was the best")  # the next utterance has no name
+
+
+@pytest.mark.parametrize(
+    ("named", "rest", "chance", "speech"),
+    [(1e-3, "stop", 0.9, True), (0.9, "You", 0.9, False), (0.9, "you", 0.9, False), (0.9, "stop", 0.1, False)],
+)
+def test_what_stands_behind_a_name_is_believed_as_if_it_stood_alone(
+    network: Network, named: float, rest: str, chance: float, speech: bool
+) -> None:
+    """A name that is spelt oddly makes it no less likely, and what noise is written as no more sensible."""
+    name, behind = network.tokens.of("Okay Nabu"), network.tokens.of(rest)
+
+    class Written:
+        tokens = network.tokens
+        written = Decoded((*name, *behind), (named,) * len(name) + (chance,) * len(behind))
+
+        def read(self, *asked: object) -> object:
+            return self
+
+        def tokens_of(self, sound: Pcm, name_asked: str) -> tuple[int, ...]:
+            return tuple(name)
+
+    follower = MoonshineFollower(Written())  # type: ignore[arg-type]  # as much of a network as is asked
+    follower.leave_out("Okay Nabu")
+    follower.hear(np.ones(HEARING_RATE, np.float32))
+    follower.read(whole=True)
+    assert follower.end().speech is speech
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("It was", 1.6), ("It was the best", 2.0)])
