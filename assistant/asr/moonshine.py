@@ -20,7 +20,7 @@ from assistant.asr.agreement import SETTLED_MS, Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
 from assistant.asr.local import LocalASR
-from assistant.asr.naming import TOLD_A_LETTER
+from assistant.asr.naming import LIKELY_A_LETTER
 from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
@@ -120,7 +120,7 @@ class MoonshineFollower:
         self._name = name
 
     def may_hold(self, sound: Pcm, phrase: str) -> bool:
-        return self._network.named(sound, (phrase,), least=TOLD_A_LETTER * len(phrase)) is not None
+        return self._network.named(sound, (phrase,), least=LIKELY_A_LETTER * len(phrase)) is not None
 
     def hear(self, pcm: Pcm) -> None:
         self._new.append(pcm)

@@ -28,7 +28,7 @@ LIKELY, LIKELY_ALONE = -4.0, -2.0
 before it, and of one. Fitted as above."""
 KNOWN = -25.0
 """The same where it is known that it was said."""
-TOLD_A_LETTER = -1.5
+LIKELY_A_LETTER = -1.5
 """The same for each letter of a phrase that a network of its own believes to have heard. Phrases that were said reach
 -1.4 near, and 11 of 12 in a kitchen; what the networks mistook for them in two hours had -1.8 at most."""
 FIRST_WORDS, GO_ON = 6, 3

@@ -148,7 +148,7 @@ async def serve(
         await runner.setup()
         try:
             await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
-            tell_systemd()
+            notify_systemd()
             print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
             if browser:
                 open_page(url)
@@ -209,7 +209,7 @@ async def _serve_models(
         models.halt_fetch()
 
 
-def tell_systemd() -> None:
+def notify_systemd() -> None:
     """The port is open, for which the one that installs a service waits. Source: sd_notify(3)."""
     import os
 

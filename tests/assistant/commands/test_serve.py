@@ -83,11 +83,11 @@ def test_the_page_offers_only_what_is_larger_than_what_runs(running, gpu_gib, ho
 def test_systemd_hears_that_the_port_is_open(place, tmp_path, monkeypatch):
     """Its units wait for that word, or they would wait in vain."""
     address = place.format(folder=tmp_path)
-    serve.tell_systemd()
+    serve.notify_systemd()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address.replace("@", "\0", 1))
         monkeypatch.setenv("NOTIFY_SOCKET", address)
-        serve.tell_systemd()
+        serve.notify_systemd()
         assert manager.recv(64) == b"READY=1"
-    serve.tell_systemd()
+    serve.notify_systemd()
     assert "Type=notify" in Service(("assistant", "serve"), tmp_path, "").unit()
