@@ -1,13 +1,15 @@
 /** What the page hears: the microphone, which device it is, push to talk, and the pieces of sound on their way. */
 
 import { MicrophoneTrouble, Microphone } from "./audio/capture.js";
-import { WIRE_RATE, encodeBase64 } from "./audio/pcm.js";
+import { Packets, WIRE_RATE, encodeBase64 } from "./audio/pcm.js";
 import { InputClock } from "./clock.js";
 
 /** A shorter press of push to talk says nothing. */
 const SHORTEST_PUSH = WIRE_RATE / 5;
 /** Mean square of a piece below which nobody spoke: 60 dB below the loudest there is. */
 const SILENCE = 1e-6;
+/** While a name is waited for, sound goes out ten times a second: each message costs the server more than its sound. */
+const WAITING = WIRE_RATE / 10;
 
 export class Listener {
   /**
@@ -22,6 +24,7 @@ export class Listener {
     /** @type {Microphone|null} */
     this._microphone = null;
     this.clock = new InputClock(WIRE_RATE);
+    this._packets = new Packets(WAITING);
     this._samples = 0;
     this._heldFrom = 0;
     this._loudest = 0; // while the button is held
@@ -84,6 +87,7 @@ export class Listener {
   async close() {
     const microphone = this._microphone;
     this._microphone = null;
+    this._packets.clear();
     this._dispatch({ type: "page.microphone", status: "off", held: false, paused: false, hint: null });
     this._onClear();
     await microphone?.close();
@@ -92,6 +96,7 @@ export class Listener {
   /** The link is gone, and with it the server's count of what it was sent. */
   forget() {
     this.clock.clear();
+    this._packets.clear();
     this._samples = 0;
   }
 
@@ -127,12 +132,13 @@ export class Listener {
   /** @param {import("./audio/capture.js").Piece} piece */
   _piece(piece) {
     const now = performance.now();
-    const { mode, held } = this._state().microphone;
+    const { microphone, gate } = this._state();
     this._onYou(piece.power);
-    if (!this._microphone || (mode === "push" && !held)) return;
-    if (!this._sendAudio(encodeBase64(piece.pcm))) return;
+    if (!this._microphone || (microphone.mode === "push" && !microphone.held)) return;
+    const packet = this._packets.add(piece.pcm, gate !== "waiting" || microphone.mode === "push");
+    if (packet === null || !this._sendAudio(encodeBase64(packet))) return;
     this._loudest = Math.max(this._loudest, piece.power);
-    this._samples += piece.pcm.length;
+    this._samples += packet.length;
     this.clock.add(this._samples, now);
   }
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Resampler, decodeBase64, encodeBase64, meterLevel, toInt16 } from "../../ui/audio/pcm.js";
+import { Packets, Resampler, decodeBase64, encodeBase64, meterLevel, toInt16 } from "../../ui/audio/pcm.js";
 import { random } from "./random.mjs";
 
 test("base64 goes there and back for random sizes, and matches Node's own bytes", () => {
@@ -19,6 +19,29 @@ test("base64 goes there and back for random sizes, and matches Node's own bytes"
 
 test("an odd trailing byte is dropped", () => {
   assert.deepEqual(Array.from(decodeBase64(Buffer.from([0, 64, 9]).toString("base64"))), [0.5]);
+});
+
+test("packets lose nothing, are full or sent now, and are whole pieces", () => {
+  const dice = random(9);
+  const packets = new Packets(50);
+  const said = [];
+  const sent = [];
+  let waits = 0;
+  for (let i = 0; i < 400; i++) {
+    const piece = Int16Array.from({ length: 10 }, () => dice.below(65536) - 32768);
+    const now = dice.below(4) === 0;
+    const packet = packets.add(piece, now);
+    said.push(...piece);
+    waits += 10;
+    assert.equal(packet?.length ?? null, now || waits === 50 ? waits : null);
+    if (packet === null) continue;
+    sent.push(...packet);
+    waits = 0;
+  }
+  assert.deepEqual(sent, said.slice(0, sent.length));
+  packets.add(new Int16Array(10), false);
+  packets.clear();
+  assert.equal(packets.add(new Int16Array(10), true)?.length, 10);
 });
 
 test("rounding to 16 bits clips and never wraps", () => {

@@ -45,6 +45,36 @@ export function meterLevel(power) {
   return Math.min(1, 1 + (10 * Math.log10(power)) / 60);
 }
 
+/** Pieces of sound on their way out: joined where nobody has to be heard at once. */
+export class Packets {
+  /** @param {number} samples in a packet at most, if it is a multiple of a piece's */
+  constructor(samples) {
+    this._most = samples;
+    this.clear();
+  }
+
+  clear() {
+    /** @type {Int16Array[]} */
+    this._pieces = [];
+    this._samples = 0;
+  }
+
+  /** @param {Int16Array} piece @param {boolean} now @returns {Int16Array|null} the packet, if it is full or `now` */
+  add(piece, now) {
+    this._pieces.push(piece);
+    this._samples += piece.length;
+    if (!now && this._samples < this._most) return null;
+    const packet = new Int16Array(this._samples);
+    let at = 0;
+    for (const one of this._pieces) {
+      packet.set(one, at);
+      at += one.length;
+    }
+    this.clear();
+    return packet;
+  }
+}
+
 /** @param {number} a @param {number} b @returns {number} */
 function gcd(a, b) {
   return b === 0 ? a : gcd(b, a % b);
