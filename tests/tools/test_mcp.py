@@ -5,8 +5,10 @@ import json
 import re
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,13 +16,16 @@ from aiohttp import web
 from assistant.tools.mcp import servers as servers_module
 from assistant.tools.mcp.answers import LONGEST
 from assistant.tools.mcp.offered import named_apart, offered
+from assistant.tools.mcp.server import LISTEN_AGAIN_S, McpServer
 from assistant.tools.mcp.servers import McpServers
 from assistant.tools.mcp.written import ServerPlan, read_mcp_file
 from assistant.tools.registry import ToolRegistry
 from tests.fakes import mcp_server
+from tests.fakes.loop import run as run_in_virtual_time
 
 pytest.importorskip("mcp", reason="no mcp here; `make test` installs it")
 from mcp import types
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp_server.py"
 
@@ -131,6 +136,38 @@ def test_a_server_that_dies_is_started_again_once_and_then_named(home: Path) -> 
         assert (home / "logs" / "mcp.papers.log").read_text() == "it died\n"
 
     run(home, story)
+
+
+@pytest.mark.parametrize("end", [None, SubscriptionLost()])
+def test_a_server_that_ends_the_wait_for_news_again_and_again_keeps_nobody_busy(end: Exception | None) -> None:
+    class Hasty:
+        """Ends each wait at once, and knows of none behind ten."""
+
+        waits = lists = 0
+
+        @asynccontextmanager
+        async def listen(self, tools_list_changed: bool) -> AsyncIterator[AsyncIterator[None]]:
+            self.waits += 1
+            if self.waits > 10:
+                raise ListenNotSupportedError("")
+            yield self.changes()
+
+        async def changes(self) -> AsyncIterator[None]:
+            for _ in ():
+                yield
+            if end is not None:
+                raise end
+
+        async def list_tools(self, cursor: str | None) -> types.ListToolsResult:
+            self.lists += 1
+            return types.ListToolsResult(tools=[])
+
+    async def story() -> float:
+        await McpServer(ServerPlan("hasty"))._listen(hasty)
+        return asyncio.get_running_loop().time()
+
+    hasty: Any = Hasty()
+    assert run_in_virtual_time(story()) == 10 * LISTEN_AGAIN_S and hasty.lists == 9  # the tenth is still to come
 
 
 def test_a_server_that_cannot_start_again_is_named_with_what_it_wrote(home: Path) -> None:

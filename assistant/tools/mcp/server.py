@@ -190,16 +190,14 @@ class McpServer:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        while True:
-            try:
-                async with client.listen(tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._list_soon(client)
-            except (ListenNotSupportedError, MCPError):
-                return
-            except SubscriptionLost:  # a proxy may cut what is silent for a minute; changes meanwhile were not told
+        with suppress(ListenNotSupportedError, MCPError):
+            while True:
+                with suppress(SubscriptionLost):  # a proxy may cut what is silent for a minute
+                    async with client.listen(tools_list_changed=True) as changes:
+                        async for _ in changes:
+                            self._list_soon(client)
                 await asyncio.sleep(LISTEN_AGAIN_S)
-                self._list_soon(client)
+                self._list_soon(client)  # changes meanwhile were not reported
 
     def _list_soon(self, client: Client) -> None:
         self._changed = True
