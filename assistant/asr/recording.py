@@ -14,6 +14,7 @@ import numpy as np
 from assistant.asr.cutting import quietest_place
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.base.tongues import may_be_english
 from assistant.contracts import ASR, HeardWord, SpeechBlock
 from assistant.text.written import as_written
 
@@ -81,11 +82,12 @@ class Stretches:
 class Dictation:
     """Writes down sound as it comes, each stretch of speech by itself. Loading ears and reading take time: make it,
     and call everything but `give_back`, off the event loop, one call at a time. `terms`: words that are likelier than
-    usual."""
+    usual; `language`: the one that somebody named (BCP-47)."""
 
-    def __init__(self, asr: ASR, terms: Sequence[str] = ()) -> None:
-        self._asr = asr
+    def __init__(self, asr: ASR, terms: Sequence[str] = (), language: str = "") -> None:
+        self._asr, self._language = asr, language or None
         self._transcriber, self._detector = asr.transcriber(), asr.detector()
+        self._transcriber.listen_in(self._language)
         if terms:
             self._transcriber.expect(terms)
         self._stretches = Stretches(HEARING_RATE, self._quiet_place)
@@ -150,7 +152,9 @@ class Dictation:
         self._push(start, end)
         self._pushed = round(end * HEARING_RATE)
         heard = self._transcriber.final()
-        text = heard.text if self._transcriber.facts.cased else as_written(heard.text)
+        facts = self._transcriber.facts
+        english = may_be_english(facts.languages, self._language)
+        text = as_written(heard.text) if english and not facts.cased else heard.text
         if not heard.speech or not text.strip():
             return []
         words = tuple(moved(word, start * 1000) for word in heard.words)
@@ -168,14 +172,14 @@ def words_in(asr: ASR, pcm: Pcm, rate: int) -> str:
     return " ".join(segment.text for segment in write_down(asr, resample(pcm, rate, HEARING_RATE)))
 
 
-def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
+def write_down(asr: ASR, pcm: Pcm, language: str = "") -> list[Segment]:
     """[n] samples at 16 kHz → segments. May take long; call it off the event loop."""
-    return list(writing_down(asr, pcm))
+    return list(writing_down(asr, pcm, language))
 
 
-def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
+def writing_down(asr: ASR, pcm: Pcm, language: str = "") -> Generator[Segment, None, None]:
     """The same segments one by one, as they are transcribed."""
-    dictation = Dictation(asr)
+    dictation = Dictation(asr, language=language)
     try:
         for second in _seconds(pcm):
             yield from dictation.add_sound(second)

@@ -42,6 +42,11 @@ def knows(codes: Sequence[str], code: str) -> bool:
     return not codes or base_of(code) in {base_of(one) for one in codes}
 
 
+def may_be_english(codes: Sequence[str], chosen: str | None) -> bool:
+    """Whether words that ears of these languages wrote are read by English rules. `chosen`: the talk's language."""
+    return is_english(chosen) and knows(codes, "en")
+
+
 @dataclass(frozen=True, slots=True)
 class Abilities:
     """The languages of the ears, the model and the voice; empty: not known."""

@@ -74,14 +74,13 @@ class Prompt:
     realm: str = ""
     """Prompts find the folded beginnings of other prompts in the same realm, never those of another realm."""
 
-    @property
-    def asks_to_see(self) -> bool:
+    def asks_to_see(self, english: bool = True) -> bool:
         """Whether pictures stand behind the last answer, seen or as words, and the words beside them ask about them or
-        are missing."""
+        are missing. In another language than English, all words count as asking."""
         answered = max((n for n, line in enumerate(self.lines, 1) if line.role == "assistant"), default=0)
         said = " ".join(line.in_words.text for line in self.lines[answered:] if line.role == "user")
         words = said.replace(PICTURE, " ").strip()
-        return PICTURE in said and (not words or ABOUT_A_PICTURE.search(words) is not None)
+        return PICTURE in said and (not words or not english or ABOUT_A_PICTURE.search(words) is not None)
 
     @property
     def in_words(self) -> Prompt:
@@ -103,6 +102,10 @@ class ReplyOptions:
     tool_choice: str = "auto"
     reusable: bool = False
     """Whether `publish_prefix` will be called to let others go on from this prompt."""
+    english: bool = True
+    """Whether the talk is in English, as far as is known."""
+    cannot_see: str = CANNOT_SEE
+    """Said instead of a guess by a model that cannot see; "": it is asked all the same, with a word for the picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
-    CANNOT_SEE,
     BadCall,
     CallPiece,
     Prompt,
@@ -80,9 +79,10 @@ class RemoteLLM:
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         manners, begun = self._manners, False
         for _ in range(TRIES):
-            if prompt.asks_to_see and not self.sees:
-                for piece in CANNOT:
-                    yield piece
+            if options.cannot_see and not self.sees and prompt.asks_to_see(options.english):
+                yield PromptReady(0, 0)
+                yield TextPiece(options.cannot_see)
+                yield ReplyEnd("stop", 0)
                 return
             shown = prompt if self.sees else prompt.in_words
             try:
@@ -164,9 +164,6 @@ class RemoteLLM:
     async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
         await self._server.model_name()
         return dict.fromkeys(listed, NOTHING)
-
-
-CANNOT: tuple[ReplyPiece, ...] = (PromptReady(0, 0), TextPiece(CANNOT_SEE), ReplyEnd("stop", 0))
 
 
 def _calls(

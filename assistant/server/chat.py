@@ -72,7 +72,7 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
     tools = tuple(read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     prompt = _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions)
-    unseen = prompt.asks_to_see and not context.talks.engines.llm.sees
+    unseen = prompt.asks_to_see() and not context.talks.engines.llm.sees
     if not context.talks.engines.llm.sees:
         prompt = prompt.in_words
     return ChatRequest(

@@ -31,12 +31,13 @@ NAMES = {"en": "english"}
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """A client's options for its transcript."""
+    """A client's options for its transcript. `asked`: the language that it named; `language`: that, or the ears'."""
 
     form: str
     stream: bool
     words: bool
     language: str
+    asked: str
 
 
 def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
@@ -53,7 +54,8 @@ def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
             "response_format",
         )
     language = checked_language(last("language"), facts)
-    return _Wish(form, last("stream").lower() in {"true", "1"}, _words_wanted(fields, form, facts), language)
+    words = _words_wanted(fields, form, facts)
+    return _Wish(form, last("stream").lower() in {"true", "1"}, words, language, last("language"))
 
 
 def checked_language(wanted: str, facts: AsrFacts) -> str:
@@ -121,7 +123,7 @@ async def audio_transcriptions(request: web.Request, context: ServerContext) -> 
     asr = context.talks.engines.asr
     wish = _read_wish(fields, asr.facts)
     pcm = await asyncio.to_thread(read_file, data)
-    segments = await while_connected(request, asyncio.to_thread(write_down, asr, pcm))
+    segments = await while_connected(request, asyncio.to_thread(write_down, asr, pcm, wish.asked))
     text = " ".join(segment.text for segment in segments)
     seconds = round(len(pcm) / HEARING_RATE, 3)
     usage: Json = {"type": "duration", "seconds": seconds}

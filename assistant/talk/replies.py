@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from assistant.base.errors import EngineFailed, PeerError
-from assistant.contracts import ReplyOptions
+from assistant.base.tongues import is_english
+from assistant.contracts import CANNOT_SEE, ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
 from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
@@ -190,7 +191,8 @@ class Replies:
             response=response, voice=voice, speed=settings.speed, paced=settings.paced,
             options=ReplyOptions(
                 response_id, limit, sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed,
-                tool_choice=params.tool_choice or settings.tool_choice,
+                tool_choice=params.tool_choice or settings.tool_choice, english=is_english(self._context.language),
+                cannot_see=self._context.phrase("cannot_see", CANNOT_SEE),
             ),
             prompt=partial(view.prompt, settings, params),
             own_tools=view.own_tools(settings, params),

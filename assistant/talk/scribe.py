@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
+from assistant.base.tongues import may_be_english
 from assistant.contracts import ASR, CalledName, Partial, Transcriber, Transcript
 from assistant.events import Pcm
 from assistant.text.called import without_name
@@ -144,4 +145,7 @@ class Scribe:
 
     def shown(self, text: str) -> str:
         """The text as a front sees it, with capitals and figures as far as they can be known if the engine has none."""
-        return without_name(text if self._open.facts.cased else as_written(text), self._called)
+        facts = self._open.facts
+        if not facts.cased and may_be_english(facts.languages, self._listens_in):
+            text = as_written(text)
+        return without_name(text, self._called)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from assistant.base.channel import Channel
 from assistant.base.errors import EngineFailed
-from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, Line, PromptReady, ReplyEnd, TextPiece
+from assistant.contracts import BadCall, CallPiece, Line, PromptReady, ReplyEnd, TextPiece
 from assistant.events import ResponseStatus, Usage
 from assistant.talk.context import TalkContext
 from assistant.talk.messages import Waiting
@@ -122,9 +122,9 @@ class ToolLoop:
     def _known_answer(self) -> str | None:
         """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it may
         lose its way, for a turn in which no word was understood. A candidate goes by the words so far."""
-        prompt = self._order.prompt(self._outlet.answered)
-        if not self._llm.sees and prompt.asks_to_see:
-            return self._context.phrase("cannot_see", CANNOT_SEE) or None
+        prompt, options = self._order.prompt(self._outlet.answered), self._order.options
+        if options.cannot_see and not self._llm.sees and prompt.asks_to_see(options.english):
+            return options.cannot_see
         asked = [line.text for line in prompt.lines[-2:] if line.role == "user"]
         return self._lost if asked == [NOT_UNDERSTOOD] else None
 

@@ -30,10 +30,11 @@ Send: TypeAlias = Callable[[Eventable], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class HearingWish:
-    """A request for a transcript. `terms`: words that are likelier than usual."""
+    """A request for a transcript. `terms`: words that are likelier than usual; `asked`: the language that was named."""
 
     language: str = ""
     terms: tuple[str, ...] = ()
+    asked: str = ""
 
 
 def read_hearing(event: Event, asr: ASR) -> HearingWish:
@@ -41,7 +42,8 @@ def read_hearing(event: Event, asr: ASR) -> HearingWish:
     fields = Fields(event.data, event.type)
     named = [*(fields.array("transcript_names") or ()), *(fields.array("transcript_terms") or ())]
     terms = tuple(str(term) for term in named[:MOST_TERMS])
-    return HearingWish(checked_language(fields.text("language") or "", asr.facts), terms)
+    asked = fields.text("language") or ""
+    return HearingWish(checked_language(asked, asr.facts), terms, asked)
 
 
 async def hear(asr: ASR, wanted: HearingWish, sounds: Channel[Pcm], send: Send) -> None:
@@ -63,7 +65,7 @@ async def hear(asr: ASR, wanted: HearingWish, sounds: Channel[Pcm], send: Send) 
 
 @contextmanager
 def _dictation(asr: ASR, wanted: HearingWish) -> Iterator[Dictation]:
-    dictation = Dictation(asr, wanted.terms)
+    dictation = Dictation(asr, wanted.terms, wanted.asked)
     try:
         yield dictation
     finally:

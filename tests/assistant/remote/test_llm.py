@@ -38,9 +38,9 @@ def asked(text: str) -> Prompt:
     return Prompt("", (), (Line("user", text),))
 
 
-async def pieces_of(llm: RemoteLLM, prompt: Prompt) -> list:
+async def pieces_of(llm: RemoteLLM, prompt: Prompt, options: ReplyOptions = OPTIONS) -> list:
     try:
-        async with aclosing(llm.reply("talk", prompt, OPTIONS)) as pieces:
+        async with aclosing(llm.reply("talk", prompt, options)) as pieces:
             return [piece async for piece in pieces]
     finally:
         await llm.close()
@@ -235,14 +235,16 @@ def blind(status: int, message: str, asked: list[dict]) -> web.Application:
     return app
 
 
-def ask_blind(status: int, message: str, *prompts: Prompt) -> tuple[list[str], list[dict], RemoteLLM]:
+def ask_blind(
+    status: int, message: str, *prompts: Prompt, options: ReplyOptions = OPTIONS
+) -> tuple[list[str], list[dict], RemoteLLM]:
     async def story():
         asked: list[dict] = []
         server = TestServer(blind(status, message, asked))
         await server.start_server()
         llm = RemoteLLM(Address(f"http://{server.host}:{server.port}/v1", model="m"))
         try:
-            found = [await pieces_of(llm, prompt) for prompt in prompts]
+            found = [await pieces_of(llm, prompt, options) for prompt in prompts]
             return ["".join(p.text for p in one if isinstance(p, TextPiece)) for one in found], asked, llm
         finally:
             await server.close()
@@ -266,6 +268,13 @@ def test_a_server_without_eyes_answers_what_is_not_about_the_picture():
     time = Line("user", "what time is it", pictures=(replace(CAT, at=0),))
     said, asked, _ = ask_blind(400, NO_EYES[0][1], Prompt("", (), (time,)), Prompt("", (), (time,)))
     assert said == ["Well.", "Well."] and asked[-1]["messages"][0]["content"] == "[picture] what time is it"
+
+
+@pytest.mark.parametrize(("words", "said"), [("Ich sehe nichts.", "Ich sehe nichts."), ("", "Well.")])
+def test_a_server_without_eyes_says_nothing_in_english_in_another_language(words, said):
+    german = Prompt("", (), (Line("user", "was ist das", pictures=(replace(CAT, at=0),)),))
+    options = replace(OPTIONS, english=False, cannot_see=words)
+    assert ask_blind(400, NO_EYES[0][1], german, german, options=options)[0] == [said, said]
 
 
 def test_pictures_of_before_are_told_in_words_without_an_error():

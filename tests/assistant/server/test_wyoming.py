@@ -17,7 +17,7 @@ from assistant.base.channel import Channel
 from assistant.base.clock import LoopClock
 from assistant.base.pcm import to_pcm16
 from assistant.contracts import Partial, Prompt
-from assistant.events import ToolSpec
+from assistant.events import Settings, ToolSpec
 from assistant.tools.registry import Tool, ToolRegistry
 from tests.fakes.models import FAKE_EARS, WORD_S, Answer, FakeEars, FakeTranscriber
 from tests.fakes.talk import World
@@ -128,6 +128,40 @@ def test_it_tells_what_it_can_and_that_it_is_there():
         assert info.tts[0].supports_synthesize_streaming and info.handle[0].supports_handled_streaming
 
     run(story)
+
+
+@pytest.mark.parametrize(("hears", "offered"), [(("en",), ["en"]), ((), ["de"])])
+def test_models_of_unknown_languages_are_offered_in_that_of_the_talks(hears, offered):
+    async def story(place: Place) -> None:
+        async with place.client() as client:
+            await client.send(Describe())
+            info = Info.from_event(await client.until("info"))
+        assert info.asr[0].models[0].languages == offered
+        assert info.tts[0].voices[0].languages == info.handle[0].models[0].languages == ["de"]
+
+    world = World(settings=Settings(persona="ada", language="de"), asr=(ears := FakeEars()))
+    ears.facts = replace(FAKE_EARS, languages=hears)
+    run(story, world)
+
+
+def test_a_satellite_names_the_language_that_it_is_heard_in():
+    class AnyEars(FakeEars):
+        def __init__(self):
+            super().__init__()
+            self.facts = replace(FAKE_EARS, languages=(), cased=True)
+
+    async def story(place: Place) -> None:
+        for request in ((Transcribe(language="de"),), ()):
+            async with place.client() as client:
+                await client.send(*request)
+                await client.hear(np.concatenate([SILENCE, place.world.asr.spoken("guten tag", 1.0), SILENCE]))
+                await client.send(AudioStop())
+                assert (await client.until("transcript")).data["text"] == "guten tag"
+        assert place.world.asr.listened_in == ["de", None]
+
+    world = World(speed=100.0, asr=(ears := AnyEars()))
+    world.asr = ears
+    run(story, world)
 
 
 def test_two_satellites_are_understood_at_once():

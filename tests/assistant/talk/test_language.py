@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import aiohttp
+import numpy as np
 import pytest
 
+from assistant.asr.recording import write_down
+from assistant.base.pcm import wav_bytes
+from assistant.base.picture import Picture
 from assistant.base.tongues import Abilities, is_code
 from assistant.contracts import Prompt
 from assistant.events import (
@@ -14,11 +19,13 @@ from assistant.events import (
     CreateResponse,
     LanguageTold,
     Message,
+    PicturePart,
     ServerVad,
     Settings,
     TextPart,
     ToolAsked,
     ToolSpec,
+    TranscriptCompleted,
     UpdateSettings,
 )
 from assistant.personas import Persona
@@ -134,6 +141,64 @@ def test_our_own_sentences_are_the_personas_or_none(
     assert len(world.of(ToolAsked)) == 1
     assert [text.strip() for text, _ in world.tts.spoken] == said
     assert written == (["a"] if persona == "klara" else [])
+
+
+@pytest.mark.parametrize(("words", "persona", "said"), [
+    ("was ist das", "klara", "Ich sehe keine Bilder."), ("", "klara", "Ich sehe keine Bilder."),
+    ("was ist das", "ada", "Eine Katze?"), ("", "ada", "Eine Katze?"),
+])  # fmt: skip
+def test_a_picture_is_answered_without_english_words(
+    words: str, persona: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model has no eyes. Which German words ask about a picture is not known, so all do, if the persona has words
+    for it. Otherwise the model reads that there is a picture."""
+    prompts: list[Prompt] = []
+    phrases = KLARA.phrases | {"cannot_see": "Ich sehe keine Bilder."}
+    monkeypatch.setitem(PERSONAS, "klara", replace(KLARA, phrases=phrases))
+    world = World(
+        lambda prompt: prompts.append(prompt) or ["Eine Katze?"],
+        Settings(persona=persona, turn_detection=ServerVad(), language="de"),
+    )
+    parts = (PicturePart(Picture.of(np.zeros((8, 8, 3), np.uint8))), *([TextPart(words)] if words else []))
+    world.play((0.1, CreateItem(Message("asked", "user", parts))), (0.2, CreateResponse()), until=6)
+    assert [text.strip() for text, _ in world.tts.spoken] == [said]
+    assert [prompt.lines[-1].text for prompt in prompts] == ([f"[picture] {words}".strip()] if persona == "ada" else [])
+
+
+@pytest.mark.parametrize(("hears", "chosen", "shown"), [
+    (("fr",), None, "six personnes a paris"), ((), "fr", "six personnes a paris"),
+    (("fr", "en"), "fr", "six personnes a paris"), (("en",), None, "6 personnes a Paris"),
+    ((), None, "6 personnes a Paris"), (("fr", "en"), None, "6 personnes a Paris"),
+])  # fmt: skip
+def test_english_figures_are_for_english_words(hears: tuple[str, ...], chosen: str | None, shown: str) -> None:
+    """What ears without capitals and digits wrote is written as English people write it only where it is English."""
+    ears = FakeEars()
+    ears.facts = replace(FAKE_EARS, languages=hears)
+    said = "six personnes a paris"
+    world = World(settings=Settings(persona="ada", turn_detection=ServerVad(), language=chosen), asr=ears)
+    world.asr = ears
+    world.play((0.5, (said, 1.5)), until=6)
+    assert world.of(TranscriptCompleted)[0].transcript == shown
+    ears = FakeEars()
+    ears.facts = replace(FAKE_EARS, languages=hears)
+    quiet = np.zeros(RATE, np.float32)
+    [segment] = write_down(ears, np.concatenate([quiet, ears.spoken(said, 1.5), quiet]), chosen or "")
+    assert segment.text == shown and ears.listened_in == [chosen]
+
+
+def test_a_recording_is_written_down_in_the_language_that_was_named() -> None:
+    world = World(asr=(ears := Ears()))
+    pcm = np.concatenate([np.zeros(RATE, np.float32), ears.spoken(ASKED, 1.0), np.zeros(RATE, np.float32)])
+
+    async def story(site: Site) -> None:
+        for language in ("de", ""):
+            form = aiohttp.FormData({"language": language} if language else {})
+            form.add_field("file", wav_bytes(pcm, RATE), filename="asked.wav")
+            async with site.client.post(f"{site.http}/v1/audio/transcriptions", data=form) as answer:
+                assert (await answer.json())["text"].lower() == ASKED
+        assert ears.listened_in == ["de", None]
+
+    run(story, world=world)
 
 
 def test_words_that_steer_are_chosen_by_language() -> None:
