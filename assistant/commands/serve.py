@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assistant.server.backend import ServerContext
     from assistant.server.security import Gate
     from assistant.server.starting import Starting
+    from assistant.server.wyoming.houses import HouseTalk
     from capsules.registry import Budgets, Listing
 
 NAME = "serve"
@@ -183,12 +184,12 @@ async def _serve_models(
     play = find_loudspeaker(report, "timers ring only in talks that are open")
     first, state = kept_choice(config)
     choices = Choices(state)
-    models, keys = LanguageModels(config, choices), Keys()
+    models, keys, known = LanguageModels(config, choices), Keys(), dict[str, "HouseTalk"]()
 
     @asynccontextmanager
     async def opened(wanted: Config) -> AsyncIterator[start.App]:
         opening = open_talks(wanted, report, play=play, pages=True, standing=models.standing)
-        async with opening as app, _for_houses(app, house):
+        async with opening as app, _for_houses(app, house, known):
             try:
                 yield app
             finally:
@@ -224,13 +225,16 @@ def address_of(host: str, port: int, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def _for_houses(app: start.App, house: socket.socket | None) -> AbstractAsyncContextManager[None]:
-    """Serve Home Assistant while the models are there; meanwhile its connections wait at the socket itself."""
+def _for_houses(
+    app: start.App, house: socket.socket | None, known: dict[str, HouseTalk]
+) -> AbstractAsyncContextManager[None]:
+    """Serve Home Assistant while the models are there; meanwhile its connections wait at the socket itself. `known`:
+    see `Houses`."""
     if house is None:
         return nullcontext()
     from assistant.server.wyoming.service import wyoming_service
 
-    return wyoming_service(context_of(app), house.dup())
+    return wyoming_service(context_of(app), house.dup(), known)
 
 
 def announce(url: str, app: start.App, wake: bool, house: socket.socket | None) -> None:

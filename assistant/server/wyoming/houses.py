@@ -59,12 +59,11 @@ class HouseTalk:
 
 
 class Houses:
-    """Which talk goes on with which conversation."""
+    """Which talk goes on with which conversation. `known`: those of earlier houses, before the model was switched."""
 
-    def __init__(self, talks: Talks, clock: Clock) -> None:
-        self._talks, self._clock = talks, clock
+    def __init__(self, talks: Talks, clock: Clock, known: dict[str, HouseTalk]) -> None:
+        self._talks, self._clock, self._known = talks, clock, known
         self._settings = replace(talks.defaults, modality="text", turn_detection=None, passing=True)
-        self._known: dict[str, HouseTalk] = {}
 
     def session(self, conversation: str) -> Session:
         """Raises TalksFull."""

@@ -14,15 +14,18 @@ from wyoming.event import async_write_event
 from assistant.server.backend import ServerContext
 from assistant.server.wyoming.caller import WyomingCaller
 from assistant.server.wyoming.frames import MAX_LINE
-from assistant.server.wyoming.houses import Houses
+from assistant.server.wyoming.houses import Houses, HouseTalk
 
 MOST_CALLERS = 64
 
 
 @asynccontextmanager
-async def wyoming_service(context: ServerContext, sock: socket.socket) -> AsyncIterator[None]:
-    """Serve everybody who connects to `sock`, which listens, until the block ends; their work ends with it."""
-    houses = Houses(context.talks, context.clock)
+async def wyoming_service(
+    context: ServerContext, sock: socket.socket, known: dict[str, HouseTalk] | None = None
+) -> AsyncIterator[None]:
+    """Serve everybody who connects to `sock`, which listens, until the block ends; their work ends with it. `known`:
+    see `Houses`."""
+    houses = Houses(context.talks, context.clock, {} if known is None else known)
     callers: dict[asyncio.Task[None], StreamWriter] = {}
 
     async def welcome(reader: StreamReader, writer: StreamWriter) -> None:

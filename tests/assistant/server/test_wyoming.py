@@ -37,7 +37,7 @@ from wyoming.wake import Detect
 from assistant.server.wyoming import caller
 from assistant.server.wyoming.caller import IN_FLIGHT, WyomingCaller
 from assistant.server.wyoming.frames import StreamedSound
-from assistant.server.wyoming.houses import Houses
+from assistant.server.wyoming.houses import Houses, HouseTalk
 from assistant.server.wyoming.service import wyoming_service
 
 RATE = 16_000
@@ -426,17 +426,25 @@ def test_a_conversation_is_known_again_after_all_places_were_taken():
     run(story, World(counting))
 
 
-def test_a_socket_serves_again_and_who_came_meanwhile_waited():
-    async def story(place: Place) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            async with wyoming_service(context_of(place.world), sock.dup()):
-                """A model that is switched ends it."""
-            async with AsyncTcpClient("127.0.0.1", sock.getsockname()[1]) as wire:
-                await Client(wire).send(Describe())
-                async with wyoming_service(context_of(place.world), sock.dup()):
-                    await Client(wire).until("info")
+def test_a_socket_serves_again_and_who_came_meanwhile_waited_and_goes_on():
+    async def say(wire: AsyncTcpClient, text: str) -> None:
+        await Client(wire).send(Transcript(text, context={"conversation_id": "a"}))
 
-    run(story)
+    async def story(place: Place) -> None:
+        known: dict[str, HouseTalk] = {}
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            async with wyoming_service(context_of(place.world), sock.dup(), known):  # a switched model ends it
+                async with AsyncTcpClient("127.0.0.1", sock.getsockname()[1]) as wire:
+                    await say(wire, "kitchen")
+                    await Client(wire).until("handled-stop")
+                await place.at_rest()
+            async with AsyncTcpClient("127.0.0.1", sock.getsockname()[1]) as wire:
+                await say(wire, "more")
+                async with wyoming_service(context_of(place.world), sock.dup(), known):
+                    told = await Client(wire).until("handled")
+                    assert told.data["text"] == "Line 3, after kitchen."
+
+    run(story, World(counting))
 
 
 def test_what_cannot_be_answered_is_said():
@@ -586,7 +594,7 @@ def test_a_connection_that_the_system_gives_up_ends_without_an_error():
         gone = asyncio.StreamReader()
         gone.set_exception(TimeoutError(110, "Connection timed out"))
         _, writer = await asyncio.open_connection("127.0.0.1", place.port)
-        await WyomingCaller(gone, writer, context_of(place.world), Houses(place.world.talks, LoopClock())).serve()
+        await WyomingCaller(gone, writer, context_of(place.world), Houses(place.world.talks, LoopClock(), {})).serve()
         assert writer.is_closing()
 
     run(story)
