@@ -87,9 +87,9 @@ def keep_as_another_model(app: App) -> None:
 
 def test_restored_and_never_folded_then_gone(home: Path) -> None:
     (home / "memory.toml").write_text(f'facts = ["{FACT}", "I live by the sea"]\n')
+    config = load_config({"profile": "tiny", "asr": "pocketsphinx"}, {"ASSISTANT_HOME": str(home)})
 
     async def story() -> None:
-        config = load_config({"profile": "tiny", "asr": "pocketsphinx"}, {"ASSISTANT_HOME": str(home)})
         async with open_talks(config) as app:
             await listed(app)
             llm, thread = app.models.llm, app.models.deployment.thread
@@ -122,8 +122,17 @@ def test_restored_and_never_folded_then_gone(home: Path) -> None:
             session = app.talks.open(MINE)
             assert "I live by the sea" in session.prompt_as("ada").system
             session.close()
+            await said(app, "why do I live by the sea")
+            app.home.forget(next(row for row in app.home.rows("memory")))  # type: ignore[arg-type]
+
+    async def after_a_kill() -> None:
+        assert any(b"by the sea" in content for content in contents(home))
+        async with open_talks(config) as app:
+            assert not app.home.forgetting and not app.home.rows("memory")
+        assert not any(b"by the sea" in content for content in contents(home))
 
     asyncio.run(story())
+    asyncio.run(after_a_kill())
 
 
 def _line(text: str):  # type: ignore[no-untyped-def]

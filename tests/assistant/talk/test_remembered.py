@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from assistant.events import (
     Message,
     PicturePart,
     ResponseDone,
+    SemanticVad,
     Settings,
     SpokenText,
     TextPart,
@@ -269,6 +271,29 @@ def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
         assert not any("anzibar" in str(state) for state in (world.llm.folded, world.tts.said))
         await talking
         assert b"anzibar" not in home.bytes() and open_talk in world.talks._journals
+        home.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize(("at", "answer"), [(2.35, "I do not know."), (2.7, "You like Zanzibar tea.")])
+def test_forgotten_while_a_candidate_has_read_it(tmp_path: Path, at: float, answer: str) -> None:
+    """The user may have finished, and a reply is made in private: it is made again without the sentence. A moment later
+    it is certain, and sounds."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        world.talks.defaults = replace(world.talks.defaults, turn_detection=SemanticVad())
+        world.log.clear()
+        talking = asyncio.create_task(world.talk((0.5, (ASKS, 1.5)), until=14))
+        await asyncio.sleep(at)
+        assert any(FACT in token for tokens in world.llm.folded.values() for token in tokens), "it has read it"
+        await home.hands.forget_sentence(FACT)
+        await talking
+        assert said(world) == [answer] and b"anzibar" not in home.bytes()
+        assert not any("anzibar" in str(state) for state in (world.llm.folded, world.tts.said))
         home.stop()
 
     run(story())
