@@ -299,6 +299,27 @@ def test_forgotten_while_a_candidate_has_read_it(tmp_path: Path, at: float, answ
     run(story())
 
 
+def test_a_candidate_that_is_dropped_does_not_bring_the_forgotten_state_back(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        world.talks.defaults = replace(world.talks.defaults, turn_detection=SemanticVad())
+        steps = (*asked(ASKS), (6.5, (ASKS, 1.5)), (8.45, ("or do I not", 1.0)))
+        talking = asyncio.create_task(world.talk(*steps, until=20))
+        await asyncio.sleep(8.35)
+        [session] = world.talks._open.values()
+        assert any(FACT in token for token in world.llm.folded[session.talk])
+        await home.hands.forget_sentence(FACT)
+        await asyncio.sleep(0.65)  # the user went on, so a reply to the words so far is of no use
+        assert not any("anzibar" in str(state) for state in world.llm.folded.values())
+        await talking
+        home.stop()
+
+    run(story())
+
+
 @pytest.mark.parametrize("event", [ToolUsed, AudioDelta])
 def test_forgotten_though_the_front_left_in_the_middle_of_the_answer(tmp_path: Path, event: type[Event]) -> None:
     home = Home(tmp_path)
