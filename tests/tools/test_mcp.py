@@ -252,6 +252,26 @@ def test_a_session_that_the_server_forgot_is_opened_again_and_the_call_runs_once
     asyncio.run(asyncio.wait_for(whole(), 60))
 
 
+def test_an_allowed_address_is_connected_to_once_for_all_who_ask_at_the_same_time(home: Path) -> None:
+    async def whole() -> None:
+        house = House(home)
+        url = f"http://127.0.0.1:{await house.open()}/mcp"
+        write(home, {}, allow=[url])
+        servers = McpServers.of_home(home)
+        await servers.start()
+        leaves = asyncio.create_task(servers.tools_of(url))
+        await asyncio.sleep(0)
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        house.sessions.clear()
+        found = await asyncio.gather(servers.tools_of(url), servers.tools_of(url))
+        assert leaves.cancelled() and [len(tools) for tools in found] == [8, 8] and len(house.sessions) == 1
+        await servers.stop()
+        await house.close()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
 def test_an_address_where_nothing_was_at_the_start_is_used_later(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers_module, "AGAIN_S", 0.05)
 

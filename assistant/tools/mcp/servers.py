@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from importlib import import_module
@@ -28,6 +29,8 @@ class McpServers:
         self._servers = {plan.name: McpServer(plan, logs) for plan in file.plans}
         self._usable: set[str] = set()
         self._asked_for: dict[str, McpServer] = {}
+        self._connecting: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By address: several talks may ask for one at the same time."""
         self._waiting: list[asyncio.Task[None]] = []
         """For addresses at which nothing was yet."""
 
@@ -98,12 +101,9 @@ class McpServers:
             if name not in self._usable:
                 raise ToolError(f"the MCP server {name!r} does not work; `assistant mcp ls` says why")
             return tuple(tool for tool in self.tools if tool.server == name)
-        server = self._asked_for.get(name)
-        if server is None:
-            server = self._asked_for[name] = McpServer(ServerPlan(name, url=name), self._logs)
-            try:
+        async with self._connecting[name]:
+            if (server := self._asked_for.get(name)) is None:
+                server = McpServer(ServerPlan(name, url=name), self._logs)
                 await server.start()
-            except ToolError:
-                del self._asked_for[name]
-                raise
+                self._asked_for[name] = server
         return named_apart(server.tools, (*self._taken, *(tool.spec.name for tool in self.tools)))
