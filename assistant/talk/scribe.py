@@ -8,8 +8,8 @@ transcript is ready when the turn is. If the user goes on, it is pushed then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from assistant.base.tongues import may_be_english
@@ -19,6 +19,7 @@ from assistant.text.called import without_name
 from assistant.text.written import as_written
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class OffLoop(Protocol):
@@ -36,7 +37,7 @@ class Scribe:
         self._listens_in: str | None = None
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
-        self._reading = self._waiting = False
+        self._reading = self._waiting = self._fails = False
         self._expected: tuple[str, ...] = ()
         self._called = ""
         """A name to be taken from the text, because the ears leave it there."""
@@ -64,17 +65,25 @@ class Scribe:
     # -------------------------------------------------------------------------- off the event loop
 
     def called(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
-        """The name that this sound begins with, which belongs to no utterance; nothing of it is kept. Ears that fail
-        have heard nothing."""
-        with suppress(Exception):  # as for interim words: the last pass of a turn meets it too and reports it
-            return self._fresh().called(sound, names)
-        return None
+        """The name that this sound begins with, which belongs to no utterance; nothing of it is kept."""
+        return self._looked(lambda ears: ears.called(sound, names), None)
 
     def confirms(self, sound: Pcm, phrase: str) -> bool:
         """Whether the ears hear this phrase, too."""
-        with suppress(Exception):
-            return self._fresh().confirms(sound, phrase)
-        return False
+        return self._looked(lambda ears: ears.confirms(sound, phrase), False)
+
+    def _looked(self, look: Callable[[Transcriber], T], otherwise: T) -> T:
+        """Ears that fail have heard nothing. No turn comes that would report it while a name is waited for, so the log
+        does, once until they work again."""
+        try:
+            found = look(self._fresh())
+        except Exception as error:
+            if not self._fails:
+                log.warning("no name can be heard: %s: %s", type(error).__name__, error)
+            self._fails = True
+            return otherwise
+        self._fails = False
+        return found
 
     def _fresh(self) -> Transcriber:
         """The transcriber between two utterances, in the talk's language."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assistant.base.errors import EngineFailed
 from assistant.events import (
     AudioDelta,
     PersonaSwitched,
@@ -16,7 +17,7 @@ from assistant.events import (
     TranscriptCompleted,
     WakeChanged,
 )
-from tests.fakes.models import FakeEars
+from tests.fakes.models import FakeEars, FakeTranscriber
 from tests.fakes.talk import World
 
 SETTINGS = Settings(persona="ada", turn_detection=ServerVad(), wake=True)
@@ -71,6 +72,25 @@ def test_no_sound_before_the_name_reaches_the_ears_of_the_turn():
     last_read = max(i for i, pcm in enumerate(pushed) if np.any(np.isclose(pcm, first, atol=1e-5)))
     glances = [i for i, pcm in enumerate(pushed) if pcm.size > 8000]
     assert last_read in glances and turn.size  # only the look for the name saw it, never the turn
+
+
+def test_ears_that_fail_while_a_name_is_waited_for_are_named_in_the_log_once(caplog, monkeypatch):
+    looks, called = [], FakeTranscriber.called
+
+    def failing(transcriber, sound, names):
+        looks.append(sound)
+        if len(looks) <= 3:
+            raise EngineFailed("the server of the ears does not answer")
+        return called(transcriber, sound, names)
+
+    monkeypatch.setattr(FakeTranscriber, "called", failing)
+    talk = world()
+    talk.play((1.0, ("ada what time is it", 2.2)), (6.0, ("ada what day is it", 1.6)), until=12.0)
+    assert [line.getMessage() for line in caplog.records if line.name == "assistant.talk.scribe"] == [
+        "no name can be heard: EngineFailed: the server of the ears does not answer"
+    ]
+    assert [event.transcript for event in events(talk, TranscriptCompleted)] == ["What day is it"]
+    assert len(looks) == 4, "three failed, and the next found the name"
 
 
 def test_a_follow_up_needs_no_name_and_then_it_waits_again():
