@@ -34,6 +34,8 @@ from assistant.talk.outlet import Outlet
 from assistant.tools.registry import Tool, ToolResult
 from assistant.tools.rows import MEMORY, Changes
 
+INTERRUPTED = "This was interrupted. It may have been done all the same."
+
 
 @dataclass(frozen=True, slots=True)
 class TextOut:
@@ -155,7 +157,7 @@ class OwnCalls:
                 told = announcement(tool.server, tool.there)
                 await self._announce(self._context.phrase("using", told, server=tool.server, tool=spoken(tool.there)))
         self.runs = tool
-        result = await self._waited(call, reply_id)
+        result = await self._waited(tool, call, reply_id)
         self.runs = None
         now = self._context.now()
         self._outlet.trace.mark("tool", now)
@@ -168,14 +170,18 @@ class OwnCalls:
             await self._outlet.emit(changed)
         return result
 
-    async def _waited(self, call: CallPiece, reply_id: str | None) -> ToolResult:
+    async def _waited(self, tool: Tool, call: CallPiece, reply_id: str | None) -> ToolResult:
+        """An interruption stops the reply and undoes nothing. Work that is done, or may be, is remembered; else the
+        model would do it again."""
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
             await asyncio.wait([running])
         finally:
             running.cancel()
-            if running.done():  # an interruption stops the reply and undoes nothing: finished work is remembered
+            if running.done():
                 self._remember(call, reply_id, running.result())
+            elif not tool.reads:
+                self._remember(call, reply_id, ToolResult(INTERRUPTED))
         return running.result()
 
     async def _announce(self, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from assistant.contracts import Prompt
 from assistant.events import (
     AnswerCall,
+    CancelResponse,
     CreateItem,
     CreateResponse,
     Error,
@@ -30,6 +32,7 @@ from assistant.events import (
     Undo,
 )
 from assistant.talk.approvals import DECLINED, NOT_YET, agrees, question
+from assistant.talk.own_calls import INTERRUPTED
 from assistant.talk.view import as_asked
 from assistant.text.english import ENGLISH
 from assistant.tools.registry import Tool, ToolRegistry
@@ -40,19 +43,21 @@ from tests.fakes.talk import World
 class Files:
     """A server with a tool that writes and one that reads."""
 
-    def __init__(self, ask: bool = False) -> None:
+    def __init__(self, ask: bool = False, seconds: float = 0.0) -> None:
         self.written: list[str] = []
         self.read = 0
         self.prompts: list[Prompt] = []
-        self._ask = ask
+        self._ask, self._seconds = ask, seconds
 
     def tools(self) -> ToolRegistry:
         async def write(name: str) -> str:
             self.written.append(name)
+            await asyncio.sleep(self._seconds)
             return f"wrote {name}"
 
         async def read(name: str) -> str:
             self.read += 1
+            await asyncio.sleep(self._seconds)
             return f"read {name}"
 
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -118,6 +123,21 @@ def test_a_call_that_asks_runs_after_a_yes(answer: str) -> None:
     assert said(world) == ["Shall I use files: write file, with a.txt?", "So wrote a.txt."]
     assert [event.output for event in world.of(ToolUsed)] == ["wrote a.txt"] and world.when(ToolUsed)[0] > 6
     assert outputs(files) == [NOT_YET, "wrote a.txt"]
+
+
+@pytest.mark.parametrize(("request_", "left"), [("write it", [INTERRUPTED]), ("read it", [])])
+def test_a_call_that_may_have_changed_something_is_remembered_when_it_is_interrupted(
+    request_: str, left: list[str]
+) -> None:
+    """The server may finish it, so the model must not take it for undone."""
+    files = Files(seconds=5.0)
+    world = world_of(files)
+    world.play(
+        (0.1, typed(request_)), (0.2, CreateResponse()), (3.0, CancelResponse()), (3.1, typed("hello")),
+        (3.2, CreateResponse()),
+    )  # fmt: skip
+    assert len(files.written) + files.read == 1
+    assert outputs(files) == left and said(world)[-1] == "You said hello."
 
 
 @pytest.mark.parametrize("answer", ["No.", "What time is it?", "Yes, but the other one.", "refused by the page"])
