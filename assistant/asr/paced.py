@@ -133,9 +133,7 @@ class Paced:
         if not isinstance(self._follower, NameReader):
             return sounds_like(self._text_of(sound, (phrase,)), phrase)
         with self._decoding:
-            if self._follower.may_hold(sound, phrase):
-                return True
-        return sounds_like(self._text_of(sound), phrase)
+            return self._follower.may_hold(sound, phrase)
 
     def leave_out(self, name: str) -> bool:
         if not isinstance(self._follower, NameReader):
