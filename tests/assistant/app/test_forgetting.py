@@ -70,8 +70,9 @@ async def said(app: App, text: str) -> str:
 
 
 async def listed(app: App) -> None:
-    while not sum(one.name.startswith("persona/") and one.pinned for one in app.capsules()) >= 4:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(100):
+        while not sum(one.name.startswith("persona/") and one.pinned for one in app.capsules()) >= 4:
+            await asyncio.sleep(0.01)
 
 
 def keep_as_another_model(app: App) -> None:
