@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from assistant.commands._run import STOP_SECONDS
 from assistant.tools.mcp import servers as servers_module
 from assistant.tools.mcp.answers import LONGEST
 from assistant.tools.mcp.offered import named_apart, offered
@@ -120,6 +122,23 @@ def test_a_flood_is_cut_and_a_server_that_hangs_is_given_up(home: Path) -> None:
         assert await said(registry, "look", text="on") == "seen on"
 
     run(home, story)
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_does_not_outlive_us(home: Path) -> None:
+    write(home, {"papers": fake(home)})
+
+    async def whole() -> float:
+        servers = McpServers.of_home(home)
+        await servers.start()
+        hanging = asyncio.create_task(ToolRegistry(servers.tools).call("hang", "{}"))
+        await asyncio.sleep(0.1)
+        hanging.cancel()
+        begin = time.monotonic()
+        await servers.stop()
+        return time.monotonic() - begin
+
+    assert asyncio.run(asyncio.wait_for(whole(), 60)) < STOP_SECONDS
 
 
 def test_a_server_that_dies_is_started_again_once_and_then_named(home: Path) -> None:

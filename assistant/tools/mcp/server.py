@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 START_S = 20.0
 """Until a server has answered with its tools; the first start of one may fetch packages."""
 STOP_S = 6.0
+ENDS_S = 0.5
+"""A program has this long to end by itself, and again until it is killed. With the package's two seconds each, one that
+hangs outlived us: a Ctrl-C ends this process after less."""
 SETTLES_S = 0.5
 """A server that reports a change is asked for its tools this much later: it may change several, and one that reports a
 change whenever it is asked would keep us busy without an end."""
@@ -153,7 +156,7 @@ class McpServer:
     async def _connected(self) -> AsyncIterator[Client]:
         try:
             from mcp import Client, StdioServerParameters
-            from mcp.client.stdio import stdio_client
+            from mcp.client import stdio
             from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
         except ImportError as error:
             raise ToolError(MISSING) from error
@@ -171,7 +174,8 @@ class McpServer:
                     command=plan.command, args=list(plan.args), env=dict(plan.env), cwd=plan.cwd,
                     encoding_error_handler="replace",
                 )  # fmt: skip
-                transport = stdio_client(program, errors)
+                stdio.PROCESS_TERMINATION_TIMEOUT = stdio.FORCE_KILL_TIMEOUT = ENDS_S
+                transport = stdio.stdio_client(program, errors)
             yield await stack.enter_async_context(Client(transport, message_handler=self._heard))
 
     async def _answered(self, response: _Answered) -> None:
