@@ -1,11 +1,12 @@
 """How likely a sound begins with a name, by Moonshine's decoder. It is asked for the name, not left to spell it.
 
 Greedy decoding writes "Amen" for "Hey Ben" and, in a kitchen, leaves "Ada" out behind "Hey". The probability of the
-name itself says more. Its logarithm is -4.3 or more in some pass for all calls of the voice joe that were looked at
+name itself says more. Its logarithm is -4.3 or more in some reading for all calls of the voice joe that were looked at
 (15), near and in a kitchen at 10 dB. In the beginnings of 400 recordings of people in five languages, half of them in
-the kitchen, thirteen names of two tokens or more reached -4 once, -5 twice and -6 ten times. A name of one token, with
-no word before it, needs more: "Then" is "Ben" with -2.2, and whoever is called so is better called "hey Ben". The word
-before a name is whatever the network finds likely there, so a greeting may be one that nobody thought of.
+the kitchen, thirteen names of two tokens or more reached -5.5 four times, and never in both of two readings. A name of
+one token, with no word before it, needs more: "Then" is "Ben" with -2.2, and whoever is called so is better called "hey
+Ben". The word before a name is whatever the network finds likely there, so a greeting may be one that nobody thought
+of.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Kept: TypeAlias = dict[str, np.ndarray]
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 """(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
-LIKELY, LIKELY_ALONE = -5.0, -2.0
+LIKELY, LIKELY_ALONE = -5.5, -3.0
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
-before it, and of one. Fitted as above."""
+before it, and of one. Fitted as above, for two readings that agree (`assistant.talk.waiting`)."""
 KNOWN = -25.0
 """The same where it is known that it was said."""
 LIKELY_A_LETTER = -1.5

@@ -1,8 +1,9 @@
 """A talk that waits for its name: three seconds of sound in memory, searched for it; everything else is dropped.
 
 It runs on the ear's thread, block by block. A name is looked for where speech begins behind a silence: the ears read
-the sound from there at its first pause, and three times at most while it goes on. A detector for wake words, if there
-is one, hears everything. Sound from before the utterance with the name is never handed on.
+the sound from there while it goes on, at its pauses and at its end. Two readings must find it: what is mistaken for a
+name rarely is so twice. A detector for wake words, if there is one, hears everything. Sound from before the utterance
+with the name is never handed on.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ APART_BLOCKS = 8
 BEFORE_BLOCKS, CLEAR_BLOCKS = 9, 3
 """Sound that the ears get before an onset, 288 ms as for any utterance, and what is left of the silence at least: it
 holds the end of what was said before."""
-READ_AT = (22, 38, 54)
+READ_AT = (22, 38, 54, 70)
 """Blocks of an utterance at which it is read: 0.7 s hold a name and a word behind it, 1.2 s a greeting as well, and in
-noise the ears need more."""
+noise the ears need more. The last one is for what was found once."""
 PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
 PHRASE_BLOCKS = 44
@@ -62,6 +63,8 @@ class Waiting:
         self._begun = 0
         """Its length when it was noticed."""
         self._found: CalledName | None = None
+        self._agreed = False
+        """Whether two readings found it."""
 
     @property
     def speaks(self) -> bool:
@@ -71,7 +74,7 @@ class Waiting:
     def let_go(self) -> None:
         """Drop all sound."""
         self._drop(0)
-        self._quiet, self._run, self._length, self._found = APART_BLOCKS, 0, None, None
+        self._quiet, self._run, self._length, self._found, self._agreed = APART_BLOCKS, 0, None, None, False
         if self._spotter is not None:
             self._spotter.start_over()
 
@@ -115,26 +118,33 @@ class Waiting:
             self._lead = before
         if self._run == ONSET_BLOCKS and self._lead >= APART_BLOCKS:
             self._length = min(len(self._ring), ONSET_BLOCKS + min(BEFORE_BLOCKS, self._lead - CLEAR_BLOCKS))
-            self._begun, self._found = self._length, None
+            self._begun, self._found, self._agreed = self._length, None, False
 
     def _looked(self, names: Sequence[str], now: bool) -> Call | None:
         """`now`: a wake word was found, which may have been mistaken for a name that is like it."""
         if self._length is None:
             return None
-        if self._quiet >= APART_BLOCKS:  # over: a name alone calls, and nothing of its sound is needed
-            found, self._length = self._found, None
-            return self._called(found.name, 0, leads=False) if found is not None else None
+        over = self._quiet >= APART_BLOCKS
         spoken = self._length - self._begun + ONSET_BLOCKS
-        due = now or spoken in READ_AT or self._quiet == PAUSE_BLOCKS
-        if not due or (spoken > READ_AT[-1] and self._found is None):
+        due = now or over or spoken in READ_AT or self._quiet == PAUSE_BLOCKS
+        call = None
+        if due and (spoken <= READ_AT[-2] or self._found is not None):
+            call = self._read(self._length, names, now, over)
+        if over:
+            self._length = None
+        return call
+
+    def _read(self, length: int, names: Sequence[str], now: bool, over: bool) -> Call | None:
+        sound = np.concatenate([one.sound for one in list(self._ring)[-length:]])
+        if (found := self._scribe.called(sound, names)) is not None:
+            before, self._found = self._found, found
+            self._agreed = self._agreed or now or (before is not None and before.name == found.name)
+        if not self._agreed or self._found is None:
             return None
-        sound = np.concatenate([one.sound for one in list(self._ring)[-self._length :]])
-        before, self._found = self._found, self._scribe.called(sound, names) or self._found
-        found = self._found
-        # A later pass may not find it again, but whoever still speaks has said more than a name.
-        if found is not None and (found.rest or (before is not None and not self._quiet)):
-            return self._called(found.name, self._length, leads=True)
-        return None
+        # A later reading may not find it again, but whoever still speaks has said more than a name.
+        if self._found.rest or not self._quiet:
+            return self._called(self._found.name, length, leads=True)
+        return self._called(self._found.name, 0, leads=False) if over else None  # nothing of a name alone is needed
 
     def _called(self, name: str, blocks: int, leads: bool) -> Call:
         self._drop(blocks)

@@ -35,7 +35,7 @@ def call_by_name(page: Page, microphone: Path, received: list[Event]) -> None:
     """Some talk, the name, and a follow-up without it: nothing is shown or answered before the name."""
     del received[:]
     say_in_turn(
-        microphone, (0.5, f"my secret is a {RARE}"), (1.0, "Ada, what time is it?"), (4.0, "What day is it today?")
+        microphone, (0.5, f"my secret is a {RARE}"), (1.0, "Hey Ada, what time is it?"), (4.0, "What day is it today?")
     )
     page.get_by_role("button", name="By name").press("Enter")
     expect(page.get_by_role("button", name="By name", pressed=True)).to_be_visible(timeout=SLOW)
@@ -72,7 +72,7 @@ def check_unheard(home: Path, sent: list[Event], received: list[Event]) -> None:
     files = stored(home) | {"sent": json.dumps(received).encode()}
     deltas = (event["delta"] for event in received if event["type"] == "response.output_audio.delta")
     files["sounded"] = b"".join(map(base64.b64decode, deltas))
-    found = {name for name, held in files.items() if b"day is it" in held.lower()}
+    found = {name for name, held in files.items() if b"time is it" in held.lower()}
     assert found >= {"sent", "journals", "capsules"}, "the search finds what was meant for it"
     everything = b"\0".join(files.values()).lower()
     assert [word for word in (RARE, "secret") if word.encode() in everything] == []
