@@ -11,6 +11,7 @@ of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -24,7 +25,7 @@ Kept: TypeAlias = dict[str, np.ndarray]
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 """(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
-LIKELY, LIKELY_ALONE = -5.5, -3.0
+LIKELY, LIKELY_ALONE = -5.5, -2.5
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
 before it, and of one. Fitted as above, for two readings that agree (`assistant.talk.waiting`)."""
 KNOWN = -25.0
@@ -32,6 +33,8 @@ KNOWN = -25.0
 LIKELY_A_LETTER = -1.5
 """The same for each letter of a phrase that a network of its own believes to have heard. Phrases that were said reach
 -1.4 near, and 11 of 12 in a kitchen; what the networks mistook for them in two hours had -1.8 at most."""
+SURELY_GOES_ON = 1e-3
+"""The least probability that a name ends where it does, as names that are known to be said are counted too."""
 FIRST_WORDS, GO_ON = 6, 3
 """Pieces that may begin the word before a name, and those that may follow: a mark, or the word's end."""
 
@@ -59,7 +62,7 @@ class Naming:
     """One sound, asked for names."""
 
     def __init__(self, step: Step, tokens: Tokens) -> None:
-        self._step, self._tokens = step, tokens
+        self._step, self._tokens, self._goes_on = step, tokens, tokens.goes_on()
 
     def likeliest(self, names: Sequence[str], least: float = LIKELY, alone: float = LIKELY_ALONE) -> Named | None:
         """The likeliest name that the sound begins with or has behind its first word; None below `least`, or below
@@ -97,12 +100,12 @@ class Naming:
         return _Place((*place.before, token), score, _chances(rows[0]), past)
 
     def _chance(self, place: _Place, tokens: Sequence[int]) -> float:
-        """The log probability of a name at a place."""
-        chance = float(place.next[tokens[0]])
-        if len(tokens) > 1:
-            rows, _ = self._step(tokens[:-1], place.past)
-            chance += sum(float(_chances(row)[token]) for row, token in zip(rows, tokens[1:], strict=True))
-        return chance
+        """The log probability of a name at a place, and of its end: "Benchmarks" begins with "Ben" too."""
+        rows, _ = self._step(tokens, place.past)
+        each = [place.next, *map(_chances, rows)]
+        ends = 1.0 - float(np.exp(each[-1][self._goes_on]).sum())
+        name = sum(float(row[token]) for row, token in zip(each, tokens, strict=False))
+        return name + math.log(max(ends, SURELY_GOES_ON))
 
 
 def _chances(row: np.ndarray) -> np.ndarray:

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assistant.asr.agreement import bare
 
 BEGIN, END = 1, 2
@@ -56,6 +59,11 @@ class Tokens:
 
     def begins_word(self, number: int) -> bool:
         return self._pieces[number].startswith(b" ")
+
+    def goes_on(self) -> NDArray[np.bool_]:
+        """[V] whether a token goes on with a word that stands before it."""
+        first = [piece[:1] for piece in self._pieces]
+        return np.array([one.isalnum() or one >= b"\x80" for one in first]) & (np.arange(len(first)) > END)
 
     def without_marks(self, numbers: Sequence[int]) -> int:
         """How many of these tokens remain without the marks at the end."""

@@ -129,12 +129,12 @@ class Waiting:
         due = now or over or spoken in READ_AT or self._quiet == PAUSE_BLOCKS
         call = None
         if due and (spoken <= READ_AT[-2] or self._found is not None):
-            call = self._read(self._length, names, now, over)
+            call = self._asked(self._length, names, now, over)
         if over:
             self._length = None
         return call
 
-    def _read(self, length: int, names: Sequence[str], now: bool, over: bool) -> Call | None:
+    def _asked(self, length: int, names: Sequence[str], now: bool, over: bool) -> Call | None:
         sound = np.concatenate([one.sound for one in list(self._ring)[-length:]])
         if (found := self._scribe.called(sound, names)) is not None:
             before, self._found = self._found, found

@@ -53,6 +53,23 @@ def test_one_token_alone_needs_more(network: Network, beginning: Pcm) -> None:
     assert naming.likeliest(("was",), alone=0.1) is not None
 
 
+@pytest.mark.parametrize(("behind", "found"), [(" are", True), (",", True), ("chmark", False)])
+def test_the_beginning_of_a_longer_word_is_no_name(network: Network, behind: str, found: bool) -> None:
+    """ "Benchmarks" begins with the very token of "Ben"."""
+    tokens = network.tokens
+    ben, bench = tokens.of("Ben"), tokens.of("Benchmarks")
+    assert bench[:1] == ben
+    after = {",": tokens.of("Ben,")[1], " are": tokens.of("are")[0], "chmark": bench[1]}[behind]
+
+    def step(ids: Sequence[int], past: object) -> tuple[np.ndarray, dict]:
+        rows = np.full((len(ids), tokens.goes_on().size), -20.0, np.float32)
+        for row, before in zip(rows, ids, strict=True):
+            row[ben[0] if before == BEGIN else after] = 0.0
+        return rows, {}
+
+    assert (Naming(step, tokens).likeliest(("Ben",)) is not None) is found
+
+
 def test_nothing_is_likelier_than_what_is_asked_at_least(network: Network, beginning: Pcm) -> None:
     steps = []
 
