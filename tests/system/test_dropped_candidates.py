@@ -157,7 +157,7 @@ def assert_nothing_changed(before: tuple[object, dict[str, torch.Tensor]], after
 @pytest.mark.slow
 @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_hundreds_of_dropped_candidates_leave_nothing(sampling: tuple[Sampling, VoiceSampling]) -> None:
-    """Together 250. The next replies of the talk are those of a talk in which nothing was ever guessed, bit for bit."""
+    """Together 168. The next replies of the talk are those of a talk in which nothing was ever guessed, bit for bit."""
     rng = random.Random(8)
 
     async def talk(guesses: int) -> tuple[list[tuple[str, bytes]], tuple[object, dict[str, torch.Tensor]], int]:
@@ -176,9 +176,9 @@ def test_hundreds_of_dropped_candidates_leave_nothing(sampling: tuple[Sampling, 
             replies.append(said(await house.typed("count to ten")))
             return replies, await house.state(), dropped
 
-    with_guesses = asyncio.run(asyncio.wait_for(talk(42), 900))
+    with_guesses = asyncio.run(asyncio.wait_for(talk(28), 900))
     plain = asyncio.run(asyncio.wait_for(talk(0), 120))
-    assert with_guesses[2] >= 120
+    assert with_guesses[2] >= 80
     assert with_guesses[0] == plain[0]
     assert_same_tensors(with_guesses[1][1], plain[1][1])
 

@@ -460,7 +460,7 @@ def between_blocks(at):
     return round(BLOCK_S * round(at / BLOCK_S) + 0.007, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(TURN, min_size=1, max_size=3), st.integers(0, 2**30), st.sampled_from(EARS))
 @example([([("hello there", 0.5, 0.23), ("hello there", 0.4, 0.17), ("hello there", 0.22, 0.25)], None)], 0, Lingering)
 def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, revised, ears):
