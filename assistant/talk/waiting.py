@@ -27,9 +27,11 @@ APART_BLOCKS = 8
 BEFORE_BLOCKS, CLEAR_BLOCKS = 9, 3
 """Sound that the ears get before an onset, 288 ms as for any utterance, and what is left of the silence at least: it
 holds the end of what was said before."""
-READ_AT = (22, 38, 54, 70)
+READ_AT = (22, 38, 54)
 """Blocks of an utterance at which it is read: 0.7 s hold a name and a word behind it, 1.2 s a greeting as well, and in
-noise the ears need more. The last one is for what was found once."""
+noise the ears need more."""
+AGAIN_BLOCKS = 2
+"""A name that was found once is read again 64 ms later, so that the request need not wait for the next of these."""
 PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
 PHRASE_BLOCKS = 44
@@ -65,6 +67,8 @@ class Waiting:
         self._found: CalledName | None = None
         self._agreed = False
         """Whether two readings found it."""
+        self._again = 0
+        """Blocks of the utterance at which it is read again."""
 
     @property
     def speaks(self) -> bool:
@@ -126,9 +130,10 @@ class Waiting:
             return None
         over = self._quiet >= APART_BLOCKS
         spoken = self._length - self._begun + ONSET_BLOCKS
-        due = now or over or spoken in READ_AT or self._quiet == PAUSE_BLOCKS
+        again = self._found is not None and self._length == self._again
+        due = now or over or again or spoken in READ_AT or self._quiet == PAUSE_BLOCKS
         call = None
-        if due and (spoken <= READ_AT[-2] or self._found is not None):
+        if due and (spoken <= READ_AT[-1] or self._found is not None):
             call = self._asked(self._length, names, now, over)
         if over:
             self._length = None
@@ -137,7 +142,7 @@ class Waiting:
     def _asked(self, length: int, names: Sequence[str], now: bool, over: bool) -> Call | None:
         sound = np.concatenate([one.sound for one in list(self._ring)[-length:]])
         if (found := self._scribe.called(sound, names)) is not None:
-            before, self._found = self._found, found
+            before, self._found, self._again = self._found, found, length + AGAIN_BLOCKS
             self._agreed = self._agreed or now or (before is not None and before.name == found.name)
         if not self._agreed or self._found is None:
             return None
