@@ -20,7 +20,7 @@ from assistant.asr.agreement import SETTLED_MS, Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
 from assistant.asr.local import LocalASR
-from assistant.asr.naming import LIKELY_A_LETTER
+from assistant.asr.naming import LIKELY_A_LETTER, Named
 from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
@@ -91,6 +91,8 @@ class MoonshineFollower:
     def __init__(self, network: Network, likely: Likely | None = None) -> None:
         self._network, self._tokens, self._likely = network, network.tokens, likely
         self._lift: Lift | None = None
+        self._named: Named | None = None
+        """The name that was found last."""
         self.drop()
 
     @property
@@ -98,7 +100,8 @@ class MoonshineFollower:
         return FACTS
 
     def drop(self) -> None:
-        self._name = ""
+        self._leads: tuple[int, ...] = ()
+        """Tokens of the name that the next piece begins with."""
         self._new: list[Pcm] = []
         self._piece = self._opened()
         self._closed: list[HeardWord] = []
@@ -107,17 +110,23 @@ class MoonshineFollower:
         return _Piece(sound, Agreement(SETTLED_MS if self._likely is None else LATER_MS))
 
     def forget(self) -> None:
-        """Nothing is learnt of a speaker."""
+        self._named = None
 
     def expect(self, terms: Sequence[str]) -> None:
         self._lift = Lift(self._tokens, terms) if terms else None
 
     def named(self, sound: Pcm, names: Sequence[str]) -> CalledName | None:
-        found = self._network.named(sound, names)
-        return None if found is None else CalledName(found[0], rest_of(found[1]))
+        if (found := self._network.named(sound, names)) is None:
+            return None
+        self._named = found[0]
+        return CalledName(self._named.name, rest_of(found[1]))
 
-    def leave_out(self, name: str) -> None:
-        self._name = name
+    def leave_out(self, name: str) -> bool:
+        # The sound is not asked again: the first pass behind a call has all that was said since to read.
+        if self._named is None or self._named.name != name:
+            return False
+        self._leads = self._named.tokens
+        return True
 
     def may_hold(self, sound: Pcm, phrase: str) -> bool:
         return self._network.named(sound, (phrase,), least=LIKELY_A_LETTER * len(phrase)) is not None
@@ -150,9 +159,9 @@ class MoonshineFollower:
     def _write(self, piece: _Piece, sound: Pcm, last: bool) -> None:
         """The last pass over a piece chooses among all that it may have said; it may be over the sound of the pass
         before, which is not heard again."""
-        if self._name:
-            tokens = self._network.tokens_of(sound, self._name)
-            piece.written, piece.held, piece.name, self._name = Decoded(tokens), len(tokens), len(tokens), ""
+        if self._leads:
+            tokens, self._leads = self._leads, ()
+            piece.written, piece.held, piece.name = Decoded(tokens), len(tokens), len(tokens)
         if piece.read is None or piece.read[0] != sound.size:
             reading = self._network.read(sound, piece.written.tokens, piece.held, self._lift)
             piece.read, piece.written = (sound.size, reading), reading.written

@@ -28,8 +28,6 @@ Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 LIKELY, LIKELY_ALONE = -5.5, -2.5
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
 before it, and of one. Fitted as above, for two readings that agree (`assistant.talk.waiting`)."""
-KNOWN = -25.0
-"""The same where it is known that it was said."""
 LIKELY_A_LETTER = -1.5
 """The same for each letter of a phrase that a network of its own believes to have heard. Phrases that were said reach
 -1.4 near, and 11 of 12 in a kitchen; what the networks mistook for them in two hours had -1.8 at most."""
@@ -69,27 +67,31 @@ class Naming:
         `alone` if it is one token."""
         spelt = [(name, self._tokens.of(each)) for name in names for each in dict.fromkeys([name, name.lower()])]
         best: Named | None = None
-        for place in self._places(least):
+
+        def reached() -> float:
+            return least if best is None else max(least, best.score)
+
+        for place in self._places(reached):
             for name, tokens in spelt:
-                floor = max(alone if len(place.before) + len(tokens) == 1 else least, best.score if best else least)
+                floor = max(alone, reached()) if len(place.before) + len(tokens) == 1 else reached()
                 if tokens and place.score + place.next[tokens[0]] >= floor:
                     score = place.score + self._chance(place, tokens)
                     if score >= floor:
                         best = Named(name, (*place.before, *tokens), score)
         return best
 
-    def _places(self, least: float) -> Iterator[_Place]:
-        """The beginning, then behind likely first words of one piece or two."""
+    def _places(self, least: Callable[[], float]) -> Iterator[_Place]:
+        """The beginning, then behind likely first words of one piece or two. `least`: the least that counts by now."""
         rows, past = self._step([BEGIN], None)
         first = _Place((), 0.0, _chances(rows[0]), past)
         yield first
         for token in _likeliest(first.next, FIRST_WORDS):
-            word = self._behind(first, token, least)
+            word = self._behind(first, token, least())
             if word is None:
                 continue
             yield word
             for more in _likeliest(word.next, GO_ON):
-                if not self._tokens.begins_word(more) and (longer := self._behind(word, more, least)) is not None:
+                if not self._tokens.begins_word(more) and (longer := self._behind(word, more, least())) is not None:
                     yield longer
 
     def _behind(self, place: _Place, token: int, least: float) -> _Place | None:

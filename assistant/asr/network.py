@@ -25,7 +25,7 @@ import numpy as np
 import onnxruntime
 
 from assistant.asr.level import gain
-from assistant.asr.naming import KNOWN, LIKELY, Kept, Naming, Step
+from assistant.asr.naming import LIKELY, Kept, Named, Naming, Step
 from assistant.asr.tokens import BEGIN, END, Tokens
 from assistant.base.sound import HEARING_RATE, Pcm
 
@@ -129,7 +129,7 @@ class Network:
             hearing = self._hear(sound, bias)
             return ReadSound(hearing, hearing.greedy(draft, held), self._seats)
 
-    def named(self, sound: Pcm, names: Sequence[str], least: float = LIKELY) -> tuple[str, str] | None:
+    def named(self, sound: Pcm, names: Sequence[str], least: float = LIKELY) -> tuple[Named, str] | None:
         """The name that [n] samples begin with, or have behind their first word, and the text behind it."""
         with self._seats:
             hearing = self._hear(sound, None)
@@ -138,14 +138,7 @@ class Network:
                 return None
             held = len(found.tokens)
             written = hearing.greedy(found.tokens, held).decoded().tokens
-        return found.name, self.tokens.text(written[held:])
-
-    def tokens_of(self, sound: Pcm, name: str) -> tuple[int, ...]:
-        """The first tokens of [n] samples that are known to begin with a name: with the word before it, if any."""
-        with self._seats:
-            hearing = self._hear(sound, None)
-            found = Naming(hearing.step, self.tokens).likeliest((name,), KNOWN, KNOWN)
-        return () if found is None else found.tokens
+        return found, self.tokens.text(written[held:])
 
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))

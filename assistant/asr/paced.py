@@ -63,7 +63,7 @@ class NameReader(Protocol):
 
     def may_hold(self, sound: Pcm, phrase: str) -> bool: ...
 
-    def leave_out(self, name: str) -> None: ...
+    def leave_out(self, name: str) -> bool: ...
 
 
 class Paced:
@@ -139,8 +139,7 @@ class Paced:
         if not isinstance(self._follower, NameReader):
             return False
         with self._decoding:
-            self._follower.leave_out(name)
-        return True
+            return self._follower.leave_out(name)
 
     def _text_of(self, sound: Pcm, expected: Sequence[str] = ()) -> str:
         """The text of a sound that belongs to no utterance."""

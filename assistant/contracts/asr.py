@@ -166,8 +166,8 @@ class Transcriber(Protocol):
         same."""
 
     def leave_out(self, name: str) -> bool:
-        """The utterance that begins has this name first, or behind its first word. Whether they are left out of its
-        text; False: they stand there, however they are spelt."""
+        """The utterance that begins has this name first, or behind its first word, as `called` found last. Whether they
+        are left out of its text; False: they stand there, however they are spelt."""
         ...
 
     def reset(self) -> None:

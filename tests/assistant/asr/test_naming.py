@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assistant.asr.moonshine import MoonshineFollower, moonshine
-from assistant.asr.naming import LIKELY, Naming
+from assistant.asr.naming import LIKELY, Named, Naming
 from assistant.asr.network import BEGIN, Decoded, Network
 from assistant.asr.paced import Paced
 from assistant.base.sound import HEARING_RATE, Pcm
@@ -81,6 +81,22 @@ def test_nothing_is_likelier_than_what_is_asked_at_least(network: Network, begin
     assert steps == [[BEGIN]]  # nothing can be that likely, so nothing more is read
 
 
+def test_the_search_ends_where_nothing_likelier_can_follow(network: Network, beginning: Pcm) -> None:
+    """It finds what it finds for each name alone, and a sure name costs the reading of that name."""
+    names, steps = ("best", "Times", "It was", "It"), []
+    hearing = network._hear(beginning, None)
+
+    def counted(ids, past):
+        steps.append(tuple(ids))
+        return hearing.step(ids, past)
+
+    found = Naming(counted, network.tokens).likeliest(names, least=-25.0, alone=-25.0)
+    together = len(steps)
+    alone = [Naming(counted, network.tokens).likeliest((name,), least=-25.0, alone=-25.0) for name in names]
+    assert found == max((one for one in alone if one is not None), key=lambda one: one.score)
+    assert found is not None and found.score > -1.0 and together <= 8 < (len(steps) - together) / len(names)
+
+
 def test_a_called_name_is_found_in_a_robots_voice(network: Network, spoken) -> None:
     transcriber = moonshine(network)
     called = transcriber.called(spoken("Alexa, what time is it?"), ("Ada", "Alexa"))
@@ -124,7 +140,7 @@ def test_a_name_is_left_out_of_an_utterance_and_the_rest_is_what_it_would_have_b
     """ "It was" stands for the name; what comes behind it is read in the same way."""
     sound = two_cities[: int(5 * HEARING_RATE)]
     plain, named = moonshine(network), moonshine(network)
-    assert named.leave_out("It was")
+    assert named.called(sound, ("It was",)) and named.leave_out("It was")
     for start in range(0, sound.size, 8000):
         for transcriber in (plain, named):
             transcriber.push(sound[start : start + 8000])
@@ -138,28 +154,31 @@ def test_a_name_is_left_out_of_an_utterance_and_the_rest_is_what_it_would_have_b
 
 
 @pytest.mark.parametrize(
-    ("named", "rest", "chance", "speech"),
+    ("spelt", "rest", "chance", "speech"),
     [(1e-3, "stop", 0.9, True), (0.9, "You", 0.9, False), (0.9, "you", 0.9, False), (0.9, "stop", 0.1, False)],
 )
 def test_what_stands_behind_a_name_is_believed_as_if_it_stood_alone(
-    network: Network, named: float, rest: str, chance: float, speech: bool
+    network: Network, spelt: float, rest: str, chance: float, speech: bool
 ) -> None:
     """A name that is spelt oddly makes it no less likely, and what noise is written as no more sensible."""
     name, behind = network.tokens.of("Okay Nabu"), network.tokens.of(rest)
 
     class Written:
         tokens = network.tokens
-        written = Decoded((*name, *behind), (named,) * len(name) + (chance,) * len(behind))
+        written = Decoded((*name, *behind), (spelt,) * len(name) + (chance,) * len(behind))
 
         def read(self, *asked: object) -> object:
             return self
 
-        def tokens_of(self, sound: Pcm, name_asked: str) -> tuple[int, ...]:
-            return tuple(name)
+        def named(self, sound: Pcm, names: Sequence[str]) -> tuple[Named, str]:
+            return Named(names[0], tuple(name), -1.0), ""
 
     follower = MoonshineFollower(Written())  # type: ignore[arg-type]  # as much of a network as is asked
-    follower.leave_out("Okay Nabu")
-    follower.hear(np.ones(HEARING_RATE, np.float32))
+    sound = np.ones(HEARING_RATE, np.float32)
+    assert not follower.leave_out("Okay Nabu")  # nobody has called it yet
+    assert follower.named(sound, ("Okay Nabu",)) and not follower.leave_out("Hey Jarvis")
+    assert follower.leave_out("Okay Nabu")
+    follower.hear(sound)
     follower.read(whole=True)
     assert follower.end().speech is speech
 
@@ -169,6 +188,6 @@ def test_a_name_alone_leaves_no_words(network: Network, beginning: Pcm, name: st
     transcriber, sound = moonshine(network), beginning[: int(seconds * HEARING_RATE)]
     transcriber.push(sound)
     assert transcriber.final().text.rstrip(".") == name
-    transcriber.leave_out(name)
+    assert transcriber.called(sound, (name,)) and transcriber.leave_out(name)
     transcriber.push(sound)
     assert not transcriber.final().speech
