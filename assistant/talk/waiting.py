@@ -2,8 +2,8 @@
 
 It runs on the ear's thread, block by block. A name is looked for where speech begins behind a silence: the ears read
 the sound from there while it goes on, at its pauses and at its end. Two readings must find it: what is mistaken for a
-name rarely is so twice. A detector for wake words, if there is one, hears everything. Sound from before the utterance
-with the name is never handed on.
+name rarely is so twice. A detector for wake words, if there is one, hears all speech and a second on either side. Sound
+from before the utterance with the name is never handed on.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
 PHRASE_BLOCKS = 44
 """1.4 s hold a wake word."""
+NEAR_BLOCKS = 31
+"""The detector for wake words hears a second before speech, to know the room, and a second behind it. In silence it
+would cost more than everything else."""
 SPOTTED_BLOCKS = 3
 """A detector finds a wake word a little behind its end; so much of the sound before that is the request's."""
 
@@ -55,6 +58,8 @@ class Waiting:
     def __init__(self, scribe: Scribe, words: WakeWords | None) -> None:
         self._scribe, self._words = scribe, words
         self._spotter: NameSpotter | None = None
+        self._far = 0
+        """Blocks since the last one that may be speech."""
         self._ring: deque[SpeechBlock] = deque()
         self.dropped = 0
         self._quiet = self._lead = APART_BLOCKS
@@ -79,6 +84,7 @@ class Waiting:
         """Drop all sound."""
         self._drop(0)
         self._quiet, self._run, self._length, self._found, self._agreed = APART_BLOCKS, 0, None, None, False
+        self._far = 0
         if self._spotter is not None:
             self._spotter.start_over()
 
@@ -104,9 +110,21 @@ class Waiting:
         return self._scribe.confirms(sound, phrase)
 
     def _spotted(self, block: SpeechBlock) -> str | None:
-        if self._spotter is None and self._words is not None:
+        """The wake word that the detector finds, up to this block."""
+        if self._words is None:
+            return None
+        far = self._far + 1
+        self._far = 0 if block.probability >= GOES_ON else far
+        if self._far > NEAR_BLOCKS:
+            return None
+        if self._spotter is None:
             self._spotter = self._words.spotter()  # here, because most talks need none
-        return None if self._spotter is None else self._spotter.spot(block.sound)
+        unheard = max(1, far - NEAR_BLOCKS)
+        if unheard > NEAR_BLOCKS:  # some are lost to it
+            self._spotter.start_over()
+        heard = list(self._ring)[-min(unheard, NEAR_BLOCKS) :]
+        found = [phrase for one in heard if (phrase := self._spotter.spot(one.sound)) is not None]
+        return found[-1] if found else None
 
     def _follow(self, block: SpeechBlock) -> None:
         """Notice the beginning of an utterance."""

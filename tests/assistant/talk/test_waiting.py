@@ -63,3 +63,32 @@ def test_a_name_alone_calls_at_its_end_and_leaves_no_sound():
 def test_whoever_goes_on_behind_a_name_that_two_readings_found_is_called_for():
     block, call = heard(Ears(ADA, ADA, None), speech=60)
     assert block == 24 and call.leads
+
+
+class Spotter:
+    """Notes the blocks that it hears, and where it begins anew."""
+
+    def __init__(self) -> None:
+        self.heard: list[int | None] = []
+
+    def spotter(self) -> "Spotter":
+        return self
+
+    def spot(self, sound: np.ndarray) -> None:
+        self.heard.append(int(sound[0]))
+
+    def start_over(self) -> None:
+        self.heard.append(None)
+
+
+def test_wake_words_are_looked_for_a_second_before_speech_and_behind_it():
+    spotter = Spotter()
+    waiting = Waiting(Ears(), spotter)  # type: ignore[arg-type]
+    for number in range(300):
+        chance = 0.4 if number == 100 or 150 <= number < 160 or number == 200 else 0.0
+        block = SpeechBlock(number * SAMPLES, SAMPLES, chance, np.full(SAMPLES, number, np.float32))
+        assert waiting.hear(block, ("Ada",)) is None
+    assert spotter.heard == [*range(31), None, *range(70, 132), *range(132, 191), *range(191, 232)]
+    waiting.let_go()
+    waiting.hear(SpeechBlock(300 * SAMPLES, SAMPLES, 1.0, np.full(SAMPLES, 300, np.float32)), ("Ada",))
+    assert spotter.heard[-2:] == [None, 300], "sound that was let go is not heard later"
