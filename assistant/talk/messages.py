@@ -187,6 +187,14 @@ class ReplyCut:
 
 
 @dataclass(frozen=True, slots=True)
+class CallAsked:
+    """The reply asks whether a call may run; its question sounds from `since` on. `yes`: the persona's words."""
+
+    since: float
+    yes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyOut:
     """The reply came to its own end, and its tools have made their changes to the talk: a waiting turn may be
     answered."""
@@ -205,5 +213,5 @@ class ClientCancel:
     """The front takes the running reply back."""
 
 
-ReplyFact: TypeAlias = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
+ReplyFact: TypeAlias = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut | CallAsked
 TurnMessage: TypeAlias = Inbox | ReplyFact | ReplyOut | CandidateChecked | ClientCancel | FrameCame | PictureCame

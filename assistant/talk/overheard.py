@@ -23,6 +23,8 @@ class Overheard:
     goes_on   it continues a turn that may have been taken too early: then any word counts, however short
     nodded    an earlier look found only a nod
     nothing_new   it continues a turn, and only the words of that were read
+    agrees    the reply asks whether a call may run, and a look at this speech found a yes or did not; None: it does not
+              ask. Ears often write another word behind a slow yes, and take it back
     """
 
     speech_ms: float
@@ -33,6 +35,7 @@ class Overheard:
     goes_on: bool = False
     nodded: bool = False
     nothing_new: bool = False
+    agrees: bool | None = None
 
 
 SHORTEST_MS = 64.0
@@ -92,15 +95,17 @@ def verdict(heard: Overheard, known: TalkWords | None, holds: bool = False) -> S
     if heard.sure < (SURE_OF_WORDS if many else SURE):
         # It may be the soft beginning of a word that continues a turn: setting that aside would cut the request.
         return Signal.BACKCHANNEL if (lasting if heard.goes_on else over) else None
-    return _by_time(heard, over) if known is None else _by_words(heard, known, holds, over, lasting)
+    signal = _by_time(heard, over, lasting) if known is None else _by_words(heard, known, holds, over, lasting)
+    return Signal.INTERRUPTION if signal is Signal.BACKCHANNEL and heard.agrees else signal
 
 
-def _by_time(heard: Overheard, over: bool) -> Signal | None:
-    """Judge it as a word that could be anything: not a nod from UNCLEAR_MS on. A continued turn is likely sooner."""
+def _by_time(heard: Overheard, over: bool, lasting: bool) -> Signal | None:
+    """Judge it as a word that could be anything: not a nod from UNCLEAR_MS on. A continued turn is likely sooner. The
+    words are waited for if they may be a yes."""
     if heard.speech_ms >= (LIKELY_AFTER_MS if heard.goes_on else UNCLEAR_MS):
         return Signal.INTERRUPTION
     if over:
-        return Signal.BACKCHANNEL
+        return Signal.BACKCHANNEL if heard.agrees is None or heard.read or lasting else None
     return Signal.LIKELY if heard.speech_ms >= LIKELY_AFTER_MS else None
 
 

@@ -39,8 +39,11 @@ INTERRUPTED = "This was interrupted. It may have been done all the same."
 
 @dataclass(frozen=True, slots=True)
 class TextOut:
+    """`asks`: it asks whether a call may run, and these are the persona's words for yes."""
+
     text: str
     reply_id: str | None
+    asks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,9 @@ class OwnCalls:
         lines = order.prompt(self._outlet.answered).lines
         last = lines[-1].text if lines and lines[-1].role == "user" else ""
         tool = order.own_tools.get(asked.name)
-        known, own = self._context.known_words, self._context.phrase("yes", "").split("|")
-        answer = agrees(last, known, own) if approvals.answer is None else approvals.answer
+        answer = approvals.answer
+        if answer is None:
+            answer = agrees(last, self._context.known_words, self._own_yes)
         if not answer or tool is None:
             return asked
         await self._outlet.certain()
@@ -140,7 +144,8 @@ class OwnCalls:
         server = tool.label or tool.server
         asked = tool.asking or question(server, tool.there, call.arguments)
         name = "ask" if server else ""  # a tool of our own has a question of its own, in English
-        await self._announce(self._context.phrase(name, asked, server=server, tool=spoken(tool.there)))
+        words = self._context.phrase(name, asked, server=server, tool=spoken(tool.there))
+        await self._announce(words, self._own_yes if output_id else None)
         self.asks = True
         return result
 
@@ -184,11 +189,15 @@ class OwnCalls:
                 self._remember(call, reply_id, ToolResult(INTERRUPTED))
         return running.result()
 
-    async def _announce(self, words: str) -> None:
+    @property
+    def _own_yes(self) -> tuple[str, ...]:
+        return tuple(self._context.phrase("yes", "").split("|"))
+
+    async def _announce(self, words: str, asks: tuple[str, ...] | None = None) -> None:
         """Nothing is said in a language that we have no words for; the front shows it anyway."""
         if not words:
             return
-        await self._out.send(TextOut(words, None))
+        await self._out.send(TextOut(words, None, asks))
         await self._out.send(EndOfMessage())
 
     def _remember(self, call: CallPiece, reply_id: str | None, result: ToolResult) -> str | None:

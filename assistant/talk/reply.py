@@ -49,7 +49,7 @@ from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
 from assistant.talk.lead import Lead
-from assistant.talk.messages import ReplySounding, Waiting
+from assistant.talk.messages import CallAsked, ReplySounding, Waiting
 from assistant.talk.order import Ending, ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.talk.own_calls import CallOut, CoverOut, EndOfMessage, ItemOut, Out, TextOut
@@ -173,6 +173,8 @@ class Reply:
         async for out in self._out:
             match out:
                 case TextOut():
+                    if out.asks is not None:  # all sound before the question is sent
+                        self._context.tell(CallAsked(self.lead.play_end, out.asks))
                     message = self._open or await self._open_message(out.reply_id)
                     if self.order.response.modality == "text":
                         await self._write(message, out.text)

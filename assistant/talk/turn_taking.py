@@ -43,6 +43,7 @@ from assistant.events import (
     SpeechStopped,
     TranscriptPartial,
 )
+from assistant.talk import approvals
 from assistant.talk.conversation import is_typed
 from assistant.talk.effects import (
     BeginCandidate,
@@ -73,6 +74,7 @@ from assistant.talk.interruption import (
     manner_of,
 )
 from assistant.talk.messages import (
+    CallAsked,
     CandidateChecked,
     Cleared,
     ClientCancel,
@@ -83,6 +85,7 @@ from assistant.talk.messages import (
     ReplyBegun,
     ReplyCut,
     ReplyEnded,
+    ReplyFact,
     ReplyOut,
     ReplyOver,
     ReplySounding,
@@ -134,6 +137,8 @@ class Overlap:
     """Its words if it is a nod."""
     nodded: bool = False
     """An earlier reading of it contained only a nod."""
+    agrees: bool | None = None
+    """A reading of it allowed the call that the reply asks about; None: it does not ask."""
     announced: bool = False
     complete: float | None = None
     """The probability that its words up to the last fall of the voice are a whole request; None: unknown."""
@@ -187,6 +192,8 @@ class TurnTakingState:
     """A silence within this turn's answer was covered by a phrase."""
     frames: bool = False
     """Frames of a camera have come."""
+    asked: CallAsked | None = None
+    """The latest reply asks whether a call may run. Words over its question are an answer, and get one."""
 
     @property
     def replying(self) -> bool:
@@ -232,7 +239,7 @@ def _row(
             return _frame_came(state, message)
         case PictureCame():
             return state, () if state.replying else (LookAhead(),)
-        case ReplyBegun() | ReplySounding() | ReplyEnded() | ReplyCut():
+        case ReplyBegun() | ReplySounding() | ReplyEnded() | ReplyCut() | CallAsked():
             return _of_reply(state, message, now), ()
         case ReplyOut():
             return state, (StartReply(),) if state.answer_due and not state.replying else ()
@@ -272,12 +279,13 @@ def _changed(state: TurnTakingState, message: TurnMessage, settings: Settings, n
             return state, ()
 
 
-def _of_reply(
-    state: TurnTakingState, fact: ReplyBegun | ReplySounding | ReplyEnded | ReplyCut, now: float
-) -> TurnTakingState:
+def _of_reply(state: TurnTakingState, fact: ReplyFact, now: float) -> TurnTakingState:
     match fact:
         case ReplyBegun():  # it answers the waiting turn, whatever it was asked for
-            return replace(state, making=Making.PRIVATE, sounds_since=None, answer_due=False, withdrawn=False)
+            begun = replace(state, making=Making.PRIVATE, sounds_since=None, answer_due=False, withdrawn=False)
+            return replace(begun, asked=None)
+        case CallAsked():
+            return replace(state, asked=fact)
         case ReplySounding():
             return replace(state, making=Making.SOUNDING, sounds_since=now) if state.replying else state
         case ReplyEnded():
@@ -296,6 +304,8 @@ def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
         return None
     if state.sounds_since is None:
         return Joinable(answered.item_id, answered.end + REOPEN_S) if state.replying else None
+    if state.asked is not None:  # a yes or a no belongs to the question
+        return None
     return Joinable(answered.item_id, min(answered.end + REOPEN_S, state.sounds_since + LITTLE_S))
 
 
@@ -330,13 +340,17 @@ def _progress(
     joins = state.overlap.joins is not None
     # A turn that goes on is read from its first sound, so the words of the answered part are not news.
     words = words_behind(progress.text, state.answered.text) if joins and state.answered else progress.text
+    agrees = state.overlap.agrees or _agrees(state, state.overlap, words, known)
     heard = Overheard(
         progress.speech_ms, progress.silence_ms, words, progress.read, progress.sure,
         goes_on=joins, nodded=state.overlap.nodded, nothing_new=bool(progress.text) and not words,
+        agrees=agrees,
     )  # fmt: skip
     nodded = state.overlap.nodded or only_nods(words, known)
     nod = nod_words(heard, state.overlap.nod, known)
-    overlap = replace(state.overlap, text=progress.text, read=joins and progress.read, nod=nod, nodded=nodded)
+    overlap = replace(
+        state.overlap, text=progress.text, read=joins and progress.read, nod=nod, nodded=nodded, agrees=agrees
+    )
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
@@ -353,6 +367,14 @@ def _progress(
     if state.overlap is not None and state.overlap.announced and progress.text:
         effects = (*effects, TranscriptPartial(progress.item_id, progress.text, progress.stable))
     return state, effects
+
+
+def _agrees(state: TurnTakingState, overlap: Overlap, words: str, known: TalkWords | None) -> bool | None:
+    """Whether these words allow the call that the reply asks about; None: its question did not sound before them."""
+    asked, sounds = state.asked, state.sounds_since
+    if asked is None or sounds is None or overlap.moment < max(asked.since, sounds):
+        return None
+    return approvals.agrees(words, known, asked.yes)
 
 
 def _adds_nothing(overlap: Overlap, last_sound: float, answered: Answered | None, known: TalkWords | None) -> bool:
@@ -415,7 +437,7 @@ def _ended(
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
         # A correction begins like an order to stop ("no, nine"): it is one only if nothing follows.
-        halts = spoken is not None and (barged_in or spoken.read)
+        halts = spoken is not None and (barged_in or spoken.read) and state.asked is None
         if spoken is not None and halts and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # the reply stopped, and that is the answer
         text, complete = (spoken.text, spoken.complete) if spoken is not None else ("", None)

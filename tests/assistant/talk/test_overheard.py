@@ -99,6 +99,16 @@ def test_a_front_that_is_silent_meanwhile_gives_the_verdict_time(heard, expected
     assert verdict(heard, ENGLISH, holds=True) is expected
 
 
+def test_a_yes_to_a_question_about_a_call_is_meant_once_it_is_read():
+    yes = Overheard(250, 96, "Yes.", read=True, agrees=True)
+    for known in (ENGLISH, None):
+        assert verdict(yes, known) is Signal.INTERRUPTION
+        assert verdict(replace(yes, read=False, words="", agrees=False), known) is None  # it may be a yes
+        assert verdict(replace(yes, words="Mm-hm.", agrees=False), known) is Signal.BACKCHANNEL
+        assert verdict(replace(yes, sure=0.5), known) is Signal.BACKCHANNEL  # a cough
+    assert verdict(replace(yes, agrees=None), ENGLISH) is Signal.BACKCHANNEL
+
+
 def test_words_where_a_nod_was_read_are_not_believed_at_once():
     """Of a nod in an accent, or a laugh, the next look finds other words. Behind a nod they are meant."""
     heard = Overheard(640, 0, "With her.", nodded=True)

@@ -17,6 +17,7 @@ from assistant.events import (
     McpApprovalRequest,
     McpCall,
     Message,
+    Nod,
     OutputItemAdded,
     OutputItemDone,
     ResponseDone,
@@ -153,6 +154,37 @@ def test_anything_else_leaves_it_undone_for_good(answer: str) -> None:
     )  # fmt: skip
     assert files.written == [] and len(said(world)) == 3
     assert outputs(files) == [DECLINED if "page" in answer else NOT_YET]
+
+
+FRONTS = [Settings(persona="ada", duck=True), Settings(persona="ada")]
+
+
+@pytest.mark.parametrize("settings", FRONTS, ids=["duck", "judge"])
+@pytest.mark.parametrize("begins_s", [0.6, 1.4, 2.4])
+def test_a_yes_over_the_question_runs_the_call_and_a_no_is_answered(settings: Settings, begins_s: float) -> None:
+    """The question sounds from 0.3 to 2.7 s."""
+    for word, ran, reply in (("yes", ["a.txt"], "So wrote a.txt."), ("no", [], "You said no.")):
+        files = Files(ask=True)
+        world = World(answers, settings, files.tools)
+        world.play(
+            (0.1, typed("write it")), (0.2, CreateResponse()), (begins_s, (word, 0.3)), (9.0, ("yes", 0.3)), until=12
+        )
+        assert files.written == ran and world.of(Nod) == []
+        assert said(world)[1:] == [reply, "You said yes."]
+
+
+@pytest.mark.parametrize("settings", FRONTS, ids=["duck", "judge"])
+def test_a_nod_over_the_question_or_a_yes_before_it_is_no_answer(settings: Settings) -> None:
+    def explains(prompt: Prompt) -> list[Answer]:
+        found = answers(prompt)
+        return ["Let me write that down for you now.", *found] if isinstance(found[0], tuple) else found
+
+    for answer, word, begins_s in ((answers, "mm-hm", 1.4), (explains, "yes", 1.4)):
+        files = Files(ask=True)
+        world = World(answer, settings, files.tools)
+        world.play((0.1, typed("write it")), (0.2, CreateResponse()), (begins_s, (word, 0.3)), (8.0, ("yes", 0.3)))
+        assert [nod.text for nod in world.of(Nod)] == [word]
+        assert files.written == ["a.txt"] and world.when(ToolUsed)[0] > 8
 
 
 def test_a_question_that_was_taken_back_and_an_unknown_approval_run_nothing() -> None:

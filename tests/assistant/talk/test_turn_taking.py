@@ -43,6 +43,7 @@ from assistant.talk.effects import (
 )
 from assistant.talk.interruption import TABLE, Manner, actions, manner_of
 from assistant.talk.messages import (
+    CallAsked,
     Cleared,
     ClientCancel,
     FrameCame,
@@ -107,7 +108,7 @@ def may_come(state):
         messages += [ended(item_id), ended(item_id, by_hand=True), Cleared(item_id)]
     messages.append(UserProgress("late", "wait", 600.0, 0.0))
     if state.replying:
-        messages += [ClientCancel(), ReplyEnded(PAST), ReplyEnded(AHEAD)]
+        messages += [ClientCancel(), ReplyEnded(PAST), ReplyEnded(AHEAD), CallAsked(PAST)]
     else:
         messages += [ReplyBegun(), ReplyOut()]
     if state.making is Making.PRIVATE:
@@ -222,7 +223,7 @@ def test_from_every_state_the_end_of_the_speech_leads_to_silence(walk):
 
 def test_what_replies_tell_of_themselves_has_no_effects(walk):
     _, steps, _ = walk
-    facts = (ReplyBegun, ReplySounding, ReplyEnded, ReplyCut)
+    facts = (ReplyBegun, ReplySounding, ReplyEnded, ReplyCut, CallAsked)
     assert all(not effects for _, message, _, _, effects in steps if isinstance(message, facts))
 
 
@@ -259,7 +260,7 @@ def test_the_wait_for_the_user_stops_with_speech_and_goes_on_where_there_was_non
 def test_a_candidate_is_dropped_once_or_its_turn_is_answered(steps_beside):
     """So at most one is in the making, and none outlives its turn."""
     beside = UserProgress | UserMayBeDone | UserEnded | UserWords | RetrieveItem | FrameCame | PictureCame | ReplyOut
-    facts = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
+    facts = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut | CallAsked
     for before, message, _, reached, effects in steps_beside:
         begun = [effect for effect in effects if isinstance(effect, BeginCandidate)]
         drops = effects.count(DropCandidate())
@@ -470,6 +471,28 @@ def test_who_goes_on_before_the_answer_is_heard_reopens_the_turn():
         assert effects[1:] == (CommitTurn("a", NOW - 0.5, False, None), StartReply())
         _, effects = step(state, progress("a", *NOD), settings, NOW)
         assert effects == (SetAside("a", "mhm"), StartReply())  # a cough: the question was whole
+
+
+def test_what_is_said_over_a_question_about_a_call_answers_it():
+    """It joins no turn, stops what asks, and gets a reply. A yes before the question sounds is a nod still."""
+    yes = 250.0, "Ja", 96.0, 2, True
+    asks = ReplySounding(), CallAsked(NOW - 1, ("ja",))
+    for settings, known in product((JUDGE, DUCK), (ENGLISH, None)):
+        state, _ = first_turn(settings, *asks)
+        assert reopens(state, settings, NOW) is None
+        over, _ = told_from(state, settings, UserBegan("a", 0, NOW))
+        _, effects = turn_taking.step(over, progress("a", *yes), settings, NOW, known)
+        assert StopReply("turn_detected") in effects
+        early, _ = told_from(state, settings, UserBegan("a", 0, NOW - 1.5))
+        _, effects = turn_taking.step(early, progress("a", *yes[:2], 640.0), settings, NOW, known)
+        assert StopReply("turn_detected") not in effects
+        _, out = told_from(over, settings, progress("a", 300.0, "No.", 0.0), ReplyEnded(NOW), ended("a"))
+        assert out[-1] == StartReply()
+        read_on, _ = told_from(over, settings, progress("a", 200.0, "Yes.", 0.0))
+        _, effects = step(read_on, progress("a", 250.0, "Yes, of.", 96.0, 0, True), settings, NOW)
+        assert StopReply("turn_detected") in effects
+        silent, _ = told_from(over, settings, ReplyEnded(NOW), ReplyBegun())
+        assert silent.asked is None
 
 
 def test_an_answer_that_is_over_is_taken_back_with_the_first_words_or_the_end():
