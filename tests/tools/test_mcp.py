@@ -382,7 +382,8 @@ def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) ->
         ({"command": "a", "confirm": "yes"}, "confirm must be true or false"),
         ({"command": "a", "disabled": "true"}, "disabled must be true or false"),
         ({"command": "a", "excludedTools": ["b"]}, "name those to use under 'tools'"),
-        ({"command": "a", "env": {"KEY": "${env:NOT_SET_ANYWHERE}"}}, "the variable NOT_SET_ANYWHERE is not set"),
+        ({"command": "a", "env": {"KEY": "${env:NOT_SET_ANYWHERE}"}},
+         "the variable NOT_SET_ANYWHERE is not set; set it before the start, or write ${NOT_SET_ANYWHERE:-…} with"),
         ({"url": "https://example.org/sse", "type": "sse"}, "streamable HTTP"),
         ({"url": "http://example.org/mcp"}, "needs https"),
         ({"url": "ftp://127.0.0.1/mcp"}, "is not an address"),
@@ -425,6 +426,16 @@ def test_a_file_shared_with_other_programs_is_used_and_their_keys_are_named(
     assert [told.partition(": ")[2] for told in file.problems] == [
         "'theme' means nothing here", "'autoApprove' of 'time' means nothing here"
     ]  # fmt: skip
+
+
+def test_a_variable_that_is_not_set_gives_its_default(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET", "set")
+    monkeypatch.delenv("UNSET", raising=False)
+    write(home, {"house": {
+        "url": "${UNSET:-https://example.org}/${SET:-other}/mcp", "headers": {"Key": "${env:UNSET:-}", "A": "${SET}"},
+    }})  # fmt: skip
+    [plan] = read_mcp_file(home).plans
+    assert plan.url == "https://example.org/set/mcp" and plan.headers == {"Key": "", "A": "set"}
 
 
 def test_a_file_that_others_can_write_is_not_read(home: Path) -> None:

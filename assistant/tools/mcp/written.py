@@ -32,7 +32,7 @@ KEYS = (
     "description", "insecure",
 )  # fmt: skip
 TOP_KEYS = ("mcpServers", "allow")
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 MOST_S = 600.0
 
 
@@ -170,12 +170,17 @@ def _switch(given: Mapping[str, object], key: str, default: bool) -> bool:
 
 
 def _filled(text: str) -> str:
-    """`${NAME}` and `${env:NAME}` stand for variables of the environment. Raises ToolError for one that is not set."""
+    """`${NAME}` and `${env:NAME}` stand for variables of the environment, `${NAME:-text}` for the text if that is not
+    set. Raises ToolError for one that is not set and has no text."""
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise ToolError(f"the variable {match[1]} is not set")
-        return os.environ[match[1]]
+        name, default = match.groups()
+        if (found := os.environ.get(name, default)) is None:
+            raise ToolError(
+                f"the variable {name} is not set; set it before the start, or write ${{{name}:-…}} with what counts "
+                "without it"
+            )
+        return found
 
     return _VARIABLE.sub(value, text)
 
