@@ -4,9 +4,9 @@ Greedy decoding writes "Amen" for "Hey Ben" and, in a kitchen, leaves "Ada" out 
 name itself says more. Its logarithm is -4.3 or more in some reading for all calls of the voice joe that were looked at
 (15), near and in a kitchen at 10 dB. In the beginnings of 400 recordings of people in five languages, half of them in
 the kitchen, thirteen names of two tokens or more reached -5.5 four times, and never in both of two readings. A name of
-one token, with no word before it, needs more: "Then" is "Ben" with -2.2, and whoever is called so is better called "hey
-Ben". The word before a name is whatever the network finds likely there, so a greeting may be one that nobody thought
-of.
+one token, with no word before it, needs more: "Then" is "Ben" with -1.9 in both of two readings, and whoever is called
+so is better called "hey Ben". The word before a name is whatever the network finds likely there, so a greeting may be
+one that nobody thought of.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kept: TypeAlias = dict[str, np.ndarray]
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 """(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
-LIKELY, LIKELY_ALONE = -5.5, -2.5
+LIKELY, LIKELY_ALONE = -5.5, -1.5
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
 before it, and of one. Fitted as above, for two readings that agree (`assistant.talk.waiting`)."""
 LIKELY_A_LETTER = -1.5

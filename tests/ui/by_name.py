@@ -39,10 +39,10 @@ def call_by_name(page: Page, microphone: Path, received: list[Event]) -> None:
     )
     page.get_by_role("button", name="By name").press("Enter")
     expect(page.get_by_role("button", name="By name", pressed=True)).to_be_visible(timeout=SLOW)
-    expect(page.get_by_text("Say “Ada”, then ask.")).to_be_visible()
+    expect(page.get_by_text("Say “hey Ada”, then ask.")).to_be_visible()
     page.click("#mic")
     sign = page.locator("#phase")  # a live region
-    expect(sign).to_have_text("Say “Ada” to begin", timeout=SLOW)
+    expect(sign).to_have_text("Say “hey Ada” to begin", timeout=SLOW)
     # The follow-up is heard behind the answer, or over it on a slow machine. There the microphone loses sound as well,
     # so whatever it is taken for counts.
     said = [re.compile(words, re.IGNORECASE) for words in ("what time", r"\w")]

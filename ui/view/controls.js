@@ -47,7 +47,7 @@ function sentence(state, now, name) {
     case "hearing": return "Listening to you";
     case "thinking": return "Thinking";
     case "speaking": return microphone.status === "on" && microphone.mode === "open" && !microphone.muted ? `${name} is speaking. Just talk to interrupt.` : `${name} is speaking`;
-    case "waiting": return `Say “${name}” to begin`;
+    case "waiting": return `Say “hey ${name}” to begin`;
     case "called": return "Yes? I am listening";
     case "listening": return microphone.mode === "push" ? "Go on, I am listening" : byName(state) ? "Listening. No name is needed now" : "Listening";
     default: break;
@@ -60,7 +60,7 @@ function sentence(state, now, name) {
     return microphone.status === "on" ? (microphone.muted ? "Muted" : hold) : `${hold}. Your browser asks for the microphone first.`;
   }
   if (microphone.status === "on") return "Muted";
-  return byName(state) ? `Press the button, then say “${name}” to begin` : "Press the button and talk";
+  return byName(state) ? `Press the button, then say “hey ${name}” to begin` : "Press the button and talk";
 }
 
 /** Whether the round button stops the reply; held down to talk it does so anyway. @param {import("../session.js").State} state */

@@ -31,7 +31,7 @@ export function welcome({ onAsk, onBetter }) {
   /** @param {import("../session.js").State} state @param {string} name */
   return function render(state, name) {
     root.hidden = state.items.length > 0;
-    setText(hello, byName(state) ? `Say “${name}”, then ask.` : "Say something.");
+    setText(hello, byName(state) ? `Say “hey ${name}”, then ask.` : "Say something.");
     const known = modelLine(state.machine);
     about.hidden = known === null;
     if (known) {
