@@ -69,6 +69,17 @@ async def measure(first: Config, chosen: Sequence[Config]) -> list[Row]:
     return rows
 
 
+def medians(rows: Sequence[Row]) -> dict[str, tuple[int, dict[str, float]]]:
+    """By model: the count of its switches, and their medians. The first one, which warms up, counts only if it is the
+    only one."""
+    found = {}
+    for to in sorted({str(row["to"]) for row in rows}):
+        every = [row for row in rows if row["to"] == to]
+        own = every[1:] or every
+        found[to] = len(own), {name: round(statistics.median(float(row[name]) for row in own), 2) for name in FIGURES}
+    return found
+
+
 async def _served(keeping: asyncio.Task[None], served: asyncio.Queue[str]) -> str:
     waiting = asyncio.ensure_future(served.get())
     await asyncio.wait([keeping, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -100,10 +111,8 @@ def main() -> None:
         rows = asyncio.run(measure(first, [(other, first)[number % 2] for number in range(args.switches)]))
     if args.out:
         args.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
-    for to in sorted({str(row["to"]) for row in rows}):
-        own = [row for row in rows if row["to"] == to][1:]
-        told = {name: round(statistics.median(float(row[name]) for row in own), 2) for name in FIGURES}
-        print(to, len(own), told)
+    for to, (count, told) in medians(rows).items():
+        print(to, count, told)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from assistant.device.execution import give_back_memory
 from assistant.server.app import make_app, pause_talks
 from assistant.server.security import Gate
 from assistant.server.starting import Starting
+from benchmarks.switch import FIGURES, Row, medians
 from tests.fakes.gguf_files import write_decoder
 from tests.fakes.web import Site, Wire
 
@@ -170,3 +171,13 @@ def test_a_talk_goes_on_with_another_model_and_back(tmp_path: Path) -> None:
             check_same(await sample(app), by_random)
 
     asyncio.run(asyncio.wait_for(story(), 580))
+
+
+@pytest.mark.parametrize("switches", [0, 1, 2, 3, 4])
+def test_any_number_of_measured_switches_has_medians(switches: int) -> None:
+    """A model that was switched to once has no other switch to go by."""
+    rows: list[Row] = [{"to": "ab"[n % 2], **dict.fromkeys(FIGURES, float(n))} for n in range(switches)]
+    found = {to: (count, told["s"]) for to, (count, told) in medians(rows).items()}
+    expected = [{}, {"a": (1, 0.0)}, {"a": (1, 0.0), "b": (1, 1.0)}, {"a": (1, 2.0), "b": (1, 1.0)},
+                {"a": (1, 2.0), "b": (1, 3.0)}]  # fmt: skip
+    assert found == expected[switches]
