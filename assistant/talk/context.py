@@ -150,6 +150,8 @@ class TalkContext:
     playing: FrontPlayer = field(default_factory=FrontPlayer, init=False)
     """A model of the front's loudspeaker, fed with these events."""
     approvals: Approvals = field(default_factory=Approvals, init=False)
+    forgets: list[str] = field(default_factory=list, init=False)
+    """The sentences that were forgotten while a reply was made."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
 
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:

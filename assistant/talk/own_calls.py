@@ -29,12 +29,18 @@ from assistant.events import (
 from assistant.talk.approvals import DECLINED, NOT_YET, AskedCall, agrees, announcement, question, spoken
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
+from assistant.talk.forgotten import tells
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.tools.registry import Tool, ToolResult
 from assistant.tools.rows import MEMORY, Changes
 
 INTERRUPTED = "This was interrupted. It may have been done all the same."
+MEANWHILE = ToolResult(
+    json.dumps({"error": "nothing was done: the person has had this forgotten meanwhile"}),
+    say="That was forgotten meanwhile.", failed=True,
+)  # fmt: skip
+"""For a reply that read a sentence before it was forgotten, and would write it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class OwnCalls:
         """The tool that runs now."""
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
         self._ids = context.services.ids
+        self._forgetting = context.view.kept.home.forgetting
+        """The sentences that were being forgotten when the reply began."""
 
     async def run(self, call: CallPiece, reply_id: str, declared: set[str]) -> ToolResult:
         """Run a call of the model; the result is in the talk when this returns."""
@@ -99,7 +107,16 @@ class OwnCalls:
             return unknown
         if not tool.reads:
             await self._outlet.certain()
+            if any(tells(call.arguments, fact) for fact in self._forgotten):
+                self._remember(call, reply_id, MEANWHILE)
+                return MEANWHILE
         return await (self._ask(tool, call, reply_id) if tool.ask else self._run_tool(tool, call, reply_id))
+
+    @property
+    def _forgotten(self) -> list[str]:
+        """The sentences that have been forgotten, or are, since the reply began."""
+        forgetting = self._context.view.kept.home.forgetting
+        return [*self._context.forgets, *(fact for fact in forgetting if fact not in self._forgetting)]
 
     async def settle(self) -> AskedCall | None:
         """At the start of a reply: run the call that the person has allowed by now. Returns the one that they have not

@@ -119,8 +119,6 @@ class Session:
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
         self._stop, self._begun, self.moved = asyncio.Event(), False, False
         self._over = False
-        self._forgets: list[str] = []
-        """The sentences that were forgotten while a reply was made."""
         view = ReplyView(
             services.personas, services.tools(self), self.conversation, services.llm.sees, services.facts,
             services.thinks,
@@ -198,7 +196,7 @@ class Session:
         """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew.
         False: they may still hold it."""
         if self._context.turn.replying:  # it has read the sentence and may write it again
-            self._forgets.append(fact)
+            self._context.forgets.append(fact)
         else:
             await self._replies.candidates.drop_candidate()
             for engine in self._services.engines.stateful:
@@ -212,8 +210,8 @@ class Session:
 
     async def _forget_again(self) -> None:
         """No reply is being made any more that began before something was forgotten."""
-        while self._forgets and not self._context.turn.replying:
-            await self.forget_words(self._forgets.pop())
+        while self._context.forgets and not self._context.turn.replying:
+            await self.forget_words(self._context.forgets.pop())
 
     @property
     def takes_rings(self) -> bool:

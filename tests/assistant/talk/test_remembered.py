@@ -276,6 +276,40 @@ def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
     run(story())
 
 
+@pytest.mark.parametrize(("words", "by_hand"), [(1, True), (40, True), (21, False), (60, False)])
+def test_a_call_that_was_begun_before_the_forgetting_writes_nothing_behind_it(
+    tmp_path: Path, words: int, by_hand: bool
+) -> None:
+    """A reply that has read the sentence remembers it once more, while it is being forgotten everywhere or when that is
+    done: forgotten by hand, or by a reply of another talk, which is out only later. A turn that begins then may."""
+    home = Home(tmp_path)
+    world = home.start()
+    world.llm.answers = lambda prompt: (
+        ["word " * words, ("remember", {"fact": f"You said: {FACT}."})] if prompt.lines[-1].text == "slowly"
+        else answers(prompt)
+    )  # fmt: skip
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        world.log.clear()
+        others = [asyncio.create_task(world.talk(*asked("slowly"), until=40, microphone=False))]
+        await asyncio.sleep(0.205)
+        assert world.llm.running, "it has read the sentence"
+        if by_hand:
+            await home.hands.forget_sentence(FACT)
+        else:
+            others.append(asyncio.create_task(world.talk(*asked(FORGETS), until=20, microphone=False)))
+        await asyncio.sleep(35)
+        assert any("forgotten meanwhile" in text for text in said(world))
+        assert not home.rows.rows(MEMORY) and b"anzibar" not in home.bytes()
+        await asyncio.gather(*others)
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        assert [row.words for row in home.rows.rows(MEMORY)] == [FACT]
+        home.stop()
+
+    run(story())
+
+
 @pytest.mark.parametrize(("at", "answer"), [(2.35, "I do not know."), (2.7, "You like Zanzibar tea.")])
 def test_forgotten_while_a_candidate_has_read_it(tmp_path: Path, at: float, answer: str) -> None:
     """The user may have finished, and a reply is made in private: it is made again without the sentence. A moment later
