@@ -166,10 +166,7 @@ let talksLoaded = /** @type {ReturnType<typeof loadTalks>|null} */ (null);
 const showTalks = async () => (await (talksLoaded ??= loadTalks()))();
 const loadMemory = async () => {
   const { memoryDialog } = await import("./view/memory.js");
-  return memoryDialog({ memory, current: () => state.conversationId, onOpen: (id) => reopen(id), onForgotten: () => {
-    if (state.items.length > 0) reopen(/** @type {string} */ (state.conversationId)); // its words are others now
-    dispatch({ type: "page.unheard", words: {} });
-  } });
+  return memoryDialog({ memory, current: () => state.conversationId, onOpen: (id) => reopen(id) });
 };
 let memoryLoaded = /** @type {ReturnType<typeof loadMemory>|null} */ (null);
 const showMemory = async () => (await (memoryLoaded ??= loadMemory()))();

@@ -184,9 +184,11 @@ function upsert(state, wire, after, done, at) {
     return role === "user" ? { ...next, lastUserId: wire.id } : next;
   }
   return editItem(state, wire.id, (item) => {
-    const fuller = text !== null && (item.text === "" || (item.role === "user" && text !== "")) ? text : item.text;
+    const replaced = text !== null && !item.text.startsWith(text) && !text.startsWith(item.text); // forgotten while the link was lost
+    const fuller = text !== null && (replaced || item.text === "" || (item.role === "user" && text !== "")) ? text : item.text;
     const seen = item.pictures.length === pictures.length && item.pictures.every((one) => one.url !== null) ? item.pictures : pictures;
-    return { ...item, status, text: fuller, spoken: item.spoken || spoken, committed: true, tool: tool ?? item.tool, pictures: pictures.length > 0 ? seen : item.pictures };
+    const cut = replaced ? { marks: [], cut: null } : {};
+    return { ...item, ...cut, status, text: fuller, spoken: item.spoken || spoken, committed: true, tool: tool ?? item.tool, pictures: pictures.length > 0 ? seen : item.pictures };
   });
 }
 
@@ -328,6 +330,13 @@ const ON = {
     const kept = fresh.reduce((/** @type {State} */ next, /** @type {string} */ text) =>
       insert(next, blank(`${OWN_TOOL}kept-${responseId}-${next.items.length}`, { kind: "kept", status: "completed", text, responseId, at }), null), state);
     return takenOut(kept, removed, responseId, at);
+  },
+  "assistant.forgotten": (state, { item_ids, response_ids, text }) => {
+    const shows = (/** @type {Item} */ item) => !item.id.startsWith(OWN_TOOL) || !response_ids.includes(item.responseId);
+    const items = state.items.filter(shows).map((item) => (item_ids.includes(item.id)
+      ? { ...item, text, marks: [], cut: null, partial: false, tool: item.tool && { ...item.tool, args: "{}", output: item.tool.output && text } } : item));
+    const unheard = Object.fromEntries(Object.entries(state.unheard).filter(([id]) => !item_ids.includes(id)));
+    return { ...state, items, unheard };
   },
   "assistant.nod": (state, { item_id, text }) => insert(state, blank(item_id, { role: "user", text, nod: true, spoken: true }), null),
   "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),

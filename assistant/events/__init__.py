@@ -55,6 +55,7 @@ from assistant.events.extensions import (
     ToolUsed,
     TranscriptPartial,
     WakeChanged,
+    WordsForgotten,
 )
 from assistant.events.items import (
     REPLY_RATE,
@@ -129,7 +130,7 @@ Event: TypeAlias = (
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | ToolBegun | ToolAsked
-    | ToolsListed | MemoryChanged | LanguageTold | FrameShown | TimelineReady | SightChanged
+    | ToolsListed | MemoryChanged | WordsForgotten | LanguageTold | FrameShown | TimelineReady | SightChanged
     | WakeChanged
 )  # fmt: skip
 
@@ -224,4 +225,5 @@ __all__ = [
     "UpdateSettings",
     "Usage",
     "WakeChanged",
+    "WordsForgotten",
 ]  # fmt: skip

@@ -113,6 +113,16 @@ class MemoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsForgotten:
+    """Extension: these items hold nothing but `text` from now on, and whatever else was shown of these responses, such
+    as their tools, is gone: a sentence was forgotten."""
+
+    item_ids: tuple[str, ...]
+    response_ids: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class LanguageTold:
     """Extension: the talk is in this language now, and `limits` are what cannot be done in it, in sentences."""
 
@@ -163,7 +173,7 @@ class WakeChanged:
 
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
-    ToolAsked, MemoryChanged, LanguageTold, FrameShown, TimelineReady, SightChanged,
+    ToolAsked, MemoryChanged, WordsForgotten, LanguageTold, FrameShown, TimelineReady, SightChanged,
     WakeChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

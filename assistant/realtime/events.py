@@ -339,6 +339,11 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         "assistant.remembered",
         lambda e: {"response_id": e.response_id, "added": list(e.added), "removed": list(e.removed)},
     ),
+    talk.WordsForgotten: (
+        "memory",
+        "assistant.forgotten",
+        lambda e: {"item_ids": list(e.item_ids), "response_ids": list(e.response_ids), "text": e.text},
+    ),
     talk.WakeChanged: (
         "wake",
         "assistant.wake",

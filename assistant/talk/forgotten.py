@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from assistant.events import AudioPart, FunctionCall, FunctionOutput, Message, TextPart
+from assistant.events import AudioPart, FunctionCall, FunctionOutput, Message, TextPart, WordsForgotten
 from assistant.talk.conversation import Entry, item_text
 from assistant.tools.memory import serial_of
 from assistant.tools.rows import MEMORY
@@ -34,6 +34,13 @@ def without_fact(entries: Iterable[Entry], fact: str) -> list[Entry]:
         if wanted <= frozenset().union(*words[begin:end]):
             told.update(at for at in range(begin, end) if wanted & words[at])
     return [_marked(entry, key) if at in told else entry for at, entry in enumerate(found)]
+
+
+def told_as_forgotten(entries: Iterable[Entry]) -> WordsForgotten:
+    """Report the entries that hold the mark now."""
+    found = list(entries)
+    responses = dict.fromkeys(entry.response_id for entry in found if entry.response_id is not None)
+    return WordsForgotten(tuple(entry.item.id for entry in found if not entry.hidden), tuple(responses), MARK)
 
 
 def tells(text: str, fact: str) -> bool:

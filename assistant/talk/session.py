@@ -55,7 +55,7 @@ from assistant.talk.approvals import AskedCall
 from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
-from assistant.talk.forgotten import without_fact
+from assistant.talk.forgotten import told_as_forgotten, without_fact
 from assistant.talk.hearing import Hearing
 from assistant.talk.idle import IdleTimer
 from assistant.talk.inlet import Inlet
@@ -203,9 +203,12 @@ class Session:
                 await engine.forget_talk(self.talk)
         if self._over:  # its journal is closed
             return False
-        for entry, left in zip(self.conversation, without_fact(self.conversation, fact), strict=True):
-            if left is not entry:
-                self.conversation.put(left)
+        both = zip(self.conversation, without_fact(self.conversation, fact), strict=True)
+        marked = [left for entry, left in both if left is not entry]
+        for left in marked:
+            self.conversation.put(left)
+        if marked and self._begun and not self._stop.is_set():  # beside, as a front may be slow to read
+            self._context.group.create_task(self._context.emit(told_as_forgotten(marked)))
         return self._context.keeping.forgets(self.conversation, fact)
 
     async def _forget_again(self) -> None:

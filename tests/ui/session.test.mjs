@@ -163,6 +163,26 @@ test("of frames that never reached the model the newest alone is kept, and of a 
   assert.equal(fetched.items[0].pictures[0].url, SHOT.url);
 });
 
+test("what was forgotten is shown no more: words, struck-out words, and the tools of its replies", () => {
+  const texts = (/** @type {any} */ state) => state.items.map((/** @type {any} */ item) => item.text);
+  let state = run([...OPEN, ...SPOKEN, ...REPLY, { type: "assistant.remembered", response_id: "r1", added: ["I like tea"], removed: [] },
+    { type: "conversation.item.truncated", item_id: "a1", content_index: 0, audio_end_ms: 100, transcript: "I" },
+    { type: "assistant.tool", response_id: "r0", name: "time", arguments: "{}", output: "noon", ms: 1 }, ...DONE]);
+  state = run([{ type: "page.unheard", words: { a1: "I like tea", a0: "else" } }], state);
+  const forgotten = { type: "assistant.forgotten", item_ids: ["u1", "a1"], response_ids: ["r1"], text: "[forgotten]" };
+  state = run([forgotten], state);
+  assert.deepEqual(texts(state), ["[forgotten]", "[forgotten]", ""]);
+  assert.deepEqual(state.items.map((/** @type {any} */ item) => [item.tool?.name ?? null, item.cut]), [[null, null], [null, null], ["time", null]]);
+  assert.deepEqual(state.unheard, { a0: "else" });
+});
+
+test("words that were forgotten while the link was lost are replaced when the talk is told again", () => {
+  const before = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
+  const item = { id: "a1", type: "message", role: "assistant", status: "completed", content: [{ type: "output_audio", transcript: "[forgotten]" }] };
+  const after = run([{ type: "conversation.item.done", item, previous_item_id: "u1" }], before);
+  assert.equal(after.items.find((/** @type {any} */ one) => one.id === "a1").text, "[forgotten]");
+});
+
 test("undo takes items away and marks their turn", () => {
   const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE,
     { type: "conversation.item.deleted", item_id: "a1" }, { type: "conversation.item.deleted", item_id: "u1" }]);

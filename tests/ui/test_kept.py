@@ -211,6 +211,7 @@ def test_what_is_remembered_is_seen_edited_and_forgotten(page: Page, product: Pr
     expect(ann).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.locator("li.you .text").nth(1)).to_have_text("[forgotten]", timeout=SLOW)
+    expect(page.locator("#conversation")).not_to_contain_text("sister", timeout=SLOW)
     assert "sister" not in file.read_text()
 
 

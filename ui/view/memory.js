@@ -9,10 +9,10 @@ const DAY = /^\d{4}-\d\d-\d\d \d\d:\d\d$/;
 /**
  * @param {{
  *   memory: import("../memory.js").MemoryFile, current: () => string|null,
- *   onOpen: (talk: string) => void, onForgotten: () => void,
- * }} options `onForgotten`: words of talks were replaced
+ *   onOpen: (talk: string) => void,
+ * }} options
  */
-export function memoryDialog({ memory, current, onOpen, onForgotten }) {
+export function memoryDialog({ memory, current, onOpen }) {
   const [dialog, list, field] = [byId("memory"), byId("memory-list"), byId("memory-new")];
 
   const tell = (/** @type {string} */ text) => setText(byId("memory-told"), text);
@@ -51,7 +51,6 @@ export function memoryDialog({ memory, current, onOpen, onForgotten }) {
       twice("Forget", `Forget ${text}`, "Forget for good?", async () => {
         if (!await attempt(memory.change({ forget: text }), "Forgotten, in every talk.")) return;
         byId("close-memory").focus();
-        onForgotten();
       }));
     return item;
   }

@@ -36,6 +36,7 @@ from assistant.events import (
     SpokenText,
     TextPart,
     ToolUsed,
+    WordsForgotten,
 )
 from assistant.talk import Session
 from assistant.talk.archive import KeptTalk
@@ -249,6 +250,34 @@ def test_forgotten_means_gone_from_every_byte(tmp_path: Path) -> None:
     run(story())
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_front_is_told_at_once_which_words_are_gone(tmp_path: Path, by_hand: bool) -> None:
+    """Forgotten by hand, or by a reply of another talk, while a page is open on the talk that added it."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talking = asyncio.create_task(world.talk(*asked("hello", TELLS, "goodbye"), until=40, microphone=False))
+        await asyncio.sleep(25)
+        [session] = world.talks._open.values()
+        exchange = session.items[2:4]
+        assert item_text(exchange[0]) == TELLS
+        added = world.of(MemoryChanged)[0].response_id
+        world.log.clear()
+        if by_hand:
+            await home.hands.forget_sentence(FACT)
+        else:
+            await world.talk(*asked(FORGETS), until=5, microphone=False)
+        await asyncio.sleep(0.01)
+        assert WordsForgotten(tuple(item.id for item in exchange), (added,), MARK) in world.of(WordsForgotten)
+        assert len(world.of(WordsForgotten)) == (1 if by_hand else 2), "the talk that forgot it has words of it too"
+        assert [item_text(item) for item in session.items[2:4]] == [MARK] * 2
+        await talking
+        home.stop()
+
+    run(story())
+
+
 def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
     """The reply has read the sentence and goes on to say it; nothing of that stays once it is over."""
     home = Home(tmp_path)
@@ -269,6 +298,9 @@ def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
         await asyncio.sleep(0.01)
         assert b"anzibar" not in home.bytes(), "while the talk is open"
         assert not any("anzibar" in str(state) for state in (world.llm.folded, world.tts.said))
+        [reply] = [item.id for item in world.of(ResponseDone)[-1].response.output]
+        told = [event.item_ids for event in world.of(WordsForgotten)]
+        assert told == [(reply,)] * 2, "as far as it was said, and once it is over"
         await talking
         assert b"anzibar" not in home.bytes() and open_talk in world.talks._journals
         home.stop()
