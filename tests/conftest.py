@@ -15,7 +15,8 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 torch.utils.deterministic.fill_uninitialized_memory = True
-torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())  # a cumsum on a GPU is no error
+# `use_deterministic_algorithms` imports the compiler too: two seconds a process. A cumsum on a GPU is no error.
+torch.set_deterministic_debug_mode("warn" if torch.cuda.is_available() else "error")
 torch.set_num_threads(1)
 
 

@@ -34,7 +34,7 @@ def whole(low: int, high: int, *shape: int) -> Tensor:
 def on_device() -> Iterator[None]:
     """New tensors lie on the device that the command line names, uninitialised ones hold NaN."""
     torch.utils.deterministic.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")
     with torch.no_grad(), torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu"):
         yield
 

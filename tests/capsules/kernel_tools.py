@@ -28,7 +28,7 @@ ARCHITECTURES = list(SHARED_BYTES)
 def interpreted(module: str) -> dict[str, float]:
     """Error ratios by case, from a process of its own: the interpreter is chosen when a kernel is defined."""
     done = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", "tests.capsules.interpreter", module],
         env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::RuntimeWarning"},
         capture_output=True,
         text=True,
