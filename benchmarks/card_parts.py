@@ -42,14 +42,18 @@ class CardBench:
         self.device, self.folder = device, folder
         self.dry = device == "cpu"
 
+    def context(self, switches: frozenset[Switch] = PROVEN) -> ExecContext:
+        """Without a card the parts, which load the same models, record their steps once."""
+        return ExecContext(self.device, recordings=self.folder / "recordings", switches=switches)
+
     def wait(self) -> None:
         if not self.dry:
             torch.cuda.synchronize()
 
     def timed(self, work: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-        """Milliseconds of each call, the first left out."""
+        """Milliseconds of each call, the first left out; one without a card, where they say nothing."""
         found = []
-        for _ in range(rounds + 1):
+        for _ in range(2 if self.dry else rounds + 1):
             self.wait()
             began = time.perf_counter()
             work()
@@ -209,8 +213,8 @@ def laws(llm: HybridLLM, ids: list[int], dtype: str) -> Iterator[Row]:
 
 def twins(bench: CardBench, path: Path, dtype: str) -> dict[str, HybridLLM]:
     """One engine with every switch off, and one with all on over the very same weights."""
-    old = HybridLLM.load(path, ExecContext(bench.device, switches=PROVEN), dtype, 2048 if not bench.dry else 256)
-    ctx = ExecContext(bench.device, switches=ALL)
+    old = HybridLLM.load(path, bench.context(), dtype, 2048 if not bench.dry else 256)
+    ctx = bench.context(ALL)
     for buffer in old._ctx.buffers(role=Role.WEIGHT):
         ctx.adopt(buffer.name, buffer.tensor)
     new = HybridLLM(ctx, old.loaded, LLMOptions(dtype, old.max_positions, eyes="off"), old.end_of_turn)
@@ -223,10 +227,10 @@ def voice(bench: CardBench, dtype: str) -> Iterator[Row]:
     path, text = checkpoint(bench, "tts"), "The weather is fine today, and the train leaves in ten minutes."
     found: dict[str, Row] = {}
     for side, on in SIDES.items():
-        tts = HiggsTTS.load(path, ExecContext(bench.device, switches=on), dtype, 512 if bench.dry else None)
+        tts = HiggsTTS.load(path, bench.context(on), dtype, 512 if bench.dry else None)
         found.setdefault("row", {})[side] = tts.measure().row_ms
         for case, work in voice_cases(tts, text, 24 if bench.dry else 160):
-            found.setdefault(case, {})[side] = statistics.median(bench.timed(work, 2 if bench.dry else ROUNDS))
+            found.setdefault(case, {})[side] = statistics.median(bench.timed(work))
         del tts
         gc.collect()
     for case, row in found.items():
@@ -278,7 +282,7 @@ def memory(bench: CardBench) -> Iterator[Row]:
         if not bench.dry:
             free, _ = torch.cuda.mem_get_info()
             block = torch.empty(max(0, free - int(gib * 2**30)), dtype=torch.uint8, device=bench.device)
-        ctx = ExecContext(bench.device)
+        ctx = bench.context()
         room, voice_room = (256, 512) if bench.dry else (4096, 2048 if lean else None)
         form = "float32" if bench.dry else tts_dtype
         path = checkpoint(bench, "llm")

@@ -21,8 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.card_parts import ROUNDS, SIDES, CardBench, Row, checkpoint, fresh
-from capsules import ExecContext
+from benchmarks.card_parts import SIDES, CardBench, Row, checkpoint, fresh
 from capsules.exec.switches import Switch
 from llm_engine import HybridLLM
 
@@ -78,8 +77,8 @@ def pictured(bench: CardBench, folder: Path, on: frozenset[Switch]) -> dict[str,
     """Medians in milliseconds of one side."""
     from benchmarks.pictures import shown
 
-    dtype, room, rounds = ("float32", 256, 2) if bench.dry else ("bfloat16", 2048, ROUNDS)
-    llm = HybridLLM.load(folder, ExecContext(bench.device, switches=on), dtype, room)
+    dtype, room = ("float32", 256) if bench.dry else ("bfloat16", 2048)
+    llm = HybridLLM.load(folder, bench.context(on), dtype, room)
     fitted, eyes = shown(8, 8, 0) if bench.dry else shown(24, 32, 0), llm.eyes
     assert eyes is not None
     began = time.perf_counter()
@@ -87,8 +86,8 @@ def pictured(bench: CardBench, folder: Path, on: frozenset[Switch]) -> dict[str,
     bench.wait()
     first = (time.perf_counter() - began) * 1e3
     llm.pictures.put(-1, seen)
-    again = bench.timed(lambda: ended(eyes.look(fitted)), rounds)
-    rows = bench.timed(partial(fresh, llm, [-1] * seen.grid.count), rounds)
+    again = bench.timed(lambda: ended(eyes.look(fitted)))
+    rows = bench.timed(partial(fresh, llm, [-1] * seen.grid.count))
     case = f"picture of {seen.grid.count} rows"
     return {
         f"{case}: tower, first": first, f"{case}: tower": statistics.median(again),
@@ -119,7 +118,7 @@ def peer(bench: CardBench) -> Iterator[Row]:
     found: dict[str, Row] = {}
     for who, load in ways.items():
         one = load()
-        rounds = [measure(one, ids) for _ in range(PEER_ROUNDS)]  # the first warms up
+        rounds = [measure(one, ids) for _ in range(1 if bench.dry else PEER_ROUNDS)]  # the first warms up
         for case, ms in rounds[-1].items():
             found.setdefault(f"beside transformers: {case}", {})[who] = ms
         del one
