@@ -156,8 +156,8 @@ def assert_nothing_changed(before: tuple[object, dict[str, torch.Tensor]], after
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_hundreds_of_dropped_candidates_leave_nothing(sampling: tuple[Sampling, VoiceSampling]) -> None:
-    """Together 168. The next replies of the talk are those of a talk in which nothing was ever guessed, bit for bit."""
+def test_many_dropped_candidates_leave_nothing(sampling: tuple[Sampling, VoiceSampling]) -> None:
+    """Together 96. The next replies of the talk are those of a talk in which nothing was ever guessed, bit for bit."""
     rng = random.Random(8)
 
     async def talk(guesses: int) -> tuple[list[tuple[str, bytes]], tuple[object, dict[str, torch.Tensor]], int]:
@@ -169,16 +169,16 @@ def test_hundreds_of_dropped_candidates_leave_nothing(sampling: tuple[Sampling, 
                 before = await house.state()
                 for n in range(guesses):
                     await house.guessed(turn * 1000 + n, rng.choice(ASKED), rng.randint(0, 120))
-                    if n % 10 == 9 or n == guesses - 1:
+                    if n % 8 == 7:
                         assert_nothing_changed(before, await house.state())
             counted = house.metrics.candidates.labels("dropped")._value.get()
             dropped = int(counted)
             replies.append(said(await house.typed("count to ten")))
             return replies, await house.state(), dropped
 
-    with_guesses = asyncio.run(asyncio.wait_for(talk(28), 900))
+    with_guesses = asyncio.run(asyncio.wait_for(talk(16), 900))
     plain = asyncio.run(asyncio.wait_for(talk(0), 120))
-    assert with_guesses[2] >= 80
+    assert with_guesses[2] >= 45
     assert with_guesses[0] == plain[0]
     assert_same_tensors(with_guesses[1][1], plain[1][1])
 

@@ -232,7 +232,7 @@ def spoken_only(app, pieces):
 
 
 def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
-    """Thirty cuts of one count, each shorter than the one before: state, words, and what the model says of them."""
+    """Sixteen cuts of one count, each shorter than the one before: state, words, and what the model says of them."""
     rng = random.Random(30)
 
     async def play(app, session):
@@ -240,7 +240,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
         item = asked[-1].response.output[-1]
         samples = sum(event.pcm.size for event in asked if isinstance(event, AudioDelta))
         told = prompt_of(session, item.id)
-        cuts = sorted((rng.randrange(300, samples * 1000 // 24_000 - 100) for _ in range(30)), reverse=True)
+        cuts = sorted((rng.randrange(300, samples * 1000 // 24_000 - 100) for _ in range(16)), reverse=True)
         equal_llm = equal_tts = right = expressible = checked_tts = 0
         for index, cut_ms in enumerate(cuts):
             await session.send(TruncateItem(item.id, 0, cut_ms))
@@ -251,7 +251,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             state = await app.cohost_call(lambda: tensors(app.hybrid))
             tokens = app.llm._lease.find(session.talk).log.steps[-1]
             voice = await app.cohost_call(lambda: tensors(app.higgs))
-            if index % 10 == 9 and pieces:
+            if index % 5 == 4 and pieces:
                 checked_tts += 1
                 reference = await app.cohost_call(partial(reference_voice, app, session.talk, pieces))
                 equal_tts += same(voice, reference)
@@ -267,8 +267,8 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
         return equal_llm, equal_tts, checked_tts, right, expressible
 
     equal_llm, equal_tts, checked_tts, right, expressible = ShippedTalk(engines).run(play)
-    assert equal_llm == 30 and equal_tts == checked_tts >= 2
-    assert expressible >= 20 and right >= 0.9 * expressible, (right, expressible)
+    assert equal_llm == 16 and equal_tts == checked_tts >= 2
+    assert expressible >= 11 and right >= 0.9 * expressible, (right, expressible)
 
 
 def prompt_of(session, item_id) -> Prompt:

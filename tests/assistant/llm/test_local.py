@@ -823,7 +823,7 @@ def test_a_dropped_guess_never_was(request, monkeypatch, kind, turns, sampling, 
     engine = request.getfixturevalue(kind)
     bench = LLMBench(engine)
     expected = bench.run(play(bench, None))
-    for steps in [0, 1, 2, 3, 4, 9, 18, 40]:
+    for steps in [0, 3, 18, 40] if other else [0, 1, 2, 3, 4, 9, 18, 40]:
         bench = LLMBench(engine)
         text, after = bench.run(play(bench, steps))
         assert text == expected[0]
