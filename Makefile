@@ -31,7 +31,7 @@ quick: $(VENV)/.test
 	@$(BIN)/python -m pytest --ignore tests/system -m "not slow and not browser and not gpu" $(ARGS)
 
 lint: $(VENV)/.test
-	@$(BIN)/ruff check . && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/mypy --num-workers 2
 
 # pip is the last thing that an environment gets; one that was broken off is made again.
 $(BIN)/pip:

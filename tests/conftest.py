@@ -2,7 +2,7 @@
 
 `make test` takes three processes, also for two cores. The first takes the browsers, one file after the other: their
 tests mostly wait for sound in real time. The others compute beside it, give way to it, and begin with whole systems,
-whose tests are the longest.
+whose tests are the longest. Files without a slow test come last: no process ends long after the others.
 """
 
 import os
@@ -44,8 +44,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Browser
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Playwright leaves a running event loop behind to the end of its file, beside which no other starts.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (
-        "system" not in item.path.parts, item.path, "playwright" in getattr(item, "fixturenames", ())
+        "system" not in item.path.parts, item.path not in slow, item.path,
+        "playwright" in getattr(item, "fixturenames", ()),
     ))  # fmt: skip
     if torch.cuda.is_available():
         return
