@@ -40,6 +40,7 @@ let due = false;
 
 /** @param {any} event */
 function dispatch(event) {
+  if (event.error?.code === "server_starting") askMachine();
   const next = reduce(state, event);
   if (next === state) return;
   state = next;
@@ -338,12 +339,17 @@ setInterval(() => {
 for (const sign of ["pointerdown", "keydown"]) addEventListener(sign, () => household.noticed());
 animate(score, () => state.playing !== null || state.microphone.status === "on" || phase(state) === "thinking");
 
-/** What runs here, for the first-run panel; a server that does not say is no worse a server. */
+let asking = 0;
+
+/** What runs here, for the first-run panel, and what a server that starts is doing; one that does not say is no worse. */
 async function askMachine() {
   const answer = await fetch("/healthz").catch(() => null);
   const facts = answer?.ok ? await answer.json() : null;
-  if (facts) dispatch({ type: "page.machine", facts });
-  if (facts?.status === "starting") setTimeout(askMachine, STARTING_EVERY_MS);
+  const started = state.machine?.status === "starting" && facts?.status !== "starting";
+  if (facts || started) dispatch({ type: "page.machine", facts });
+  clearTimeout(asking);
+  if (facts?.status === "starting") asking = setTimeout(askMachine, STARTING_EVERY_MS);
+  if (facts && started) talk.wire.hurry();
 }
 
 addEventListener("visibilitychange", render); // the screen may go dark, or not any more

@@ -35,7 +35,7 @@ import { rangBetween, rungSoFar } from "./running.js";
  * @typedef {typeof EMPTY} State
  */
 
-const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty", "conversation_moved", "session_limit_reached"]);
+const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty", "conversation_moved", "session_limit_reached", "server_starting"]);
 
 export const EMPTY = Object.freeze({
   link: /** @type {"connecting"|"open"|"lost"|"full"|"moved"} */ ("connecting"),
@@ -373,7 +373,7 @@ const ON = {
   }),
 
   "page.link": (state, { link, retryAt = null }) => ({
-    ...(link === "open" ? { ...state, notices: state.notices.filter((one) => one.code !== "server_starting") } : { ...dropUncommitted(state), hearing: false, responseId: null, serverState: "idle" }),
+    ...(link === "open" ? state : { ...dropUncommitted(state), hearing: false, responseId: null, serverState: "idle" }),
     link, retryAt,
   }),
   "page.fresh": (state) => ({

@@ -30,8 +30,8 @@ export class Wire {
     this._moved = false;
     /** @type {number[]} */
     this._timers = [];
-    addEventListener("online", () => this._hurry());
-    addEventListener("visibilitychange", () => document.visibilityState === "visible" && this._hurry());
+    addEventListener("online", () => this.hurry());
+    addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.hurry());
   }
 
   get open() {
@@ -102,7 +102,8 @@ export class Wire {
     return undefined;
   }
 
-  _hurry() {
+  /** The server is there: do not wait. */
+  hurry() {
     if (this._socket === null && !this._moved) this.connect();
   }
 

@@ -406,6 +406,8 @@ class FakeServer:
         self.answered: list[dict[str, Any]] = []
         self.memory: list[str] = []
         self.unknown: list[str] = []
+        self.loads = ""
+        """What is being loaded before anything is served."""
         self.port = 0
         self._ids = itertools.count(1)
         self._offset_ms = -time.monotonic() * 1000 + 5000.0
@@ -464,6 +466,8 @@ class FakeServer:
         return web.FileResponse(UI / "index.html")
 
     async def _health(self, request: web.Request) -> web.Response:
+        if self.loads:
+            return web.json_response({"status": "starting", "doing": self.loads, "uptime_s": 1.5})
         models = {"llm": "tiny-llm", "tts": "tiny-voice", "hearing": "tiny-ears"}
         return web.json_response(
             {"status": "ok", "profile": "tiny", "device": "CPU, 2 threads", "models": models}
@@ -488,6 +492,10 @@ class FakeServer:
     async def _realtime(self, request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(protocols=("realtime",))
         await ws.prepare(request)
+        if self.loads:
+            await ws.send_json({"type": "error", "error": {"code": "server_starting", "message": "connect again"}})
+            await ws.close(code=1012)
+            return ws
         self._sockets.add(ws)
         wanted = request.query.get("conversation_id")
         known = wanted if wanted in self.conversations else self.id("conv")

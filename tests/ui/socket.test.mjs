@@ -41,6 +41,18 @@ test("a lost connection is opened again, one whose talk moved stays closed", () 
   mock.timers.reset();
 });
 
+test("a server that is there is not waited for", () => {
+  mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { wire, links } = wired();
+  sockets[0].onclose({ code: 1013 });
+  wire.hurry();
+  wire.hurry();
+  assert.deepEqual([sockets.length, links], [2, ["connecting", "full", "connecting"]]);
+  mock.timers.tick(60_000);
+  assert.equal(sockets.length, 2);
+  mock.timers.reset();
+});
+
 test("a talk that moved begins anew when the person asks for another", () => {
   const { wire, links } = wired();
   sockets[0].onclose({ code: 4001 });

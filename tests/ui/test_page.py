@@ -146,6 +146,23 @@ def test_a_whole_talk(speaking_browser: Browser, server: FakeServer, tmp_path: P
     context.close()
 
 
+def test_a_server_that_starts_again_says_what_it_is_doing(browser: Browser, server: FakeServer) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    visit(page, server.url)
+    server.stop()
+    expect(page.locator("#phase")).to_contain_text("not reachable", timeout=SLOW)
+    server.loads = "loading the voice"
+    server.start()
+    expect(page.locator("#phase")).to_have_text("Starting: loading the voice (2 s)", timeout=SLOW)
+    expect(page.locator("#help")).to_be_hidden()
+    expect(page.locator("#notices")).to_be_empty()
+    server.loads = ""
+    page.wait_for_selector("body[data-link='open']", timeout=SLOW)
+    expect(page.get_by_role("button", name="small model")).to_be_visible()
+    context.close()
+
+
 def check_times(session: dict, sound: Rendered) -> None:
     """The parts sum to what was measured from the last word of the user to the first sound of the reply."""
     for turn in session["turns"][:3]:
