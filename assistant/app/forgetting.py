@@ -9,7 +9,9 @@ The home's store says what is being forgotten until nothing holds it, so a start
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from assistant.device.thread import EngineKind
@@ -30,15 +32,49 @@ log = logging.getLogger(__name__)
 class Forgetting:
     def __init__(self, talks: Talks, models: Models, home: HomeRows) -> None:
         self._talks, self._models, self._home = talks, models, home
+        self._tasks: set[asyncio.Task[bool]] = set()
 
-    async def forget(self, fact: str) -> None:
-        """The sentence is out of the file already."""
+    async def __aenter__(self) -> Forgetting:
+        await self.go_on()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Leave to the next start what is under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def forget(self, fact: str) -> bool:
+        """The sentence is out of the file already. Whoever asked for it may leave meanwhile. False: it stays in a talk
+        that another program has open, or on a full disk, until the next start."""
+        return await asyncio.shield(self._start_task(self._forget(fact)))
+
+    def _start_task(self, work: Coroutine[None, None, bool]) -> asyncio.Task[bool]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _forget(self, fact: str) -> bool:
         if self._models.llm.state is not None:
             await self._models.llm.warm({})  # the personas, which are folded anew as the file has changed
-        left = await self._talks.forget_words(fact)
+        told = await self._talks.forget_words(fact)
         await self._models.deployment.thread.call(EngineKind.LLM, self._drop_states)
-        if not left:
+        if not all(gone.result() for gone in told if gone.done()):
+            return False
+        if all(gone.done() for gone in told):
             self._home.forgotten(fact)
+        else:
+            self._start_task(self._finish(fact, told))
+        return True
+
+    async def _finish(self, fact: str, told: Sequence[asyncio.Future[bool]]) -> bool:
+        """Once the replies that had read it are over."""
+        await asyncio.wait(told)  # not `gather`, which a stop would have cancel what the talks promised
+        await self._models.deployment.thread.call(EngineKind.LLM, self._drop_states)
+        if gone := all(one.result() for one in told):
+            self._home.forgotten(fact)
+        return gone
 
     async def go_on(self) -> None:
         """Finish what an earlier process began to forget."""

@@ -17,12 +17,12 @@ Told: TypeAlias = Mapping[str, object]
 
 
 class HandsOnMemory:
-    """`earlier` lists the talks that are kept. `forget` takes a sentence that is out of the file out of them. No talk
-    made these changes, so no "undo that" takes them back."""
+    """`earlier` lists the talks that are kept. `forget` takes a sentence that is out of the file out of them too, and
+    returns whether it could. No talk made these changes, so no "undo that" takes them back."""
 
     def __init__(
         self, home: HomeRows, earlier: Callable[[], Awaitable[Sequence[KeptTalk]]],
-        forget: Callable[[str], Awaitable[None]],
+        forget: Callable[[str], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._home, self._earlier, self._forget = home, earlier, forget
 
@@ -59,8 +59,7 @@ class HandsOnMemory:
     async def forget_sentence(self, text: str) -> None:
         with _refusals():
             self._home.forget(self._found(text))
-        await self._forget(text)
-        if text in self._home.forgetting:
+        if not await self._forget(text):
             raise PeerError(
                 "not_changed", "it is out of the memory, but not out of every talk: another program has one open, or "
                 "the disk is full. The next start goes on with it",

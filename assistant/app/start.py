@@ -76,6 +76,7 @@ class App:
     personas: dict[str, Persona]
     home: HomeRows
     servers: McpServers
+    forgetting: Forgetting
     ready_s: float
 
     @property
@@ -110,8 +111,8 @@ class App:
     @property
     def remembered(self) -> MemoryKeeper:
         """The sentences that every talk begins with."""
-        forget = Forgetting(self.talks, self.models, self.home).forget
-        return HandsOnMemory(self.home, partial(asyncio.to_thread, self.talks.archive.earlier), forget)
+        earlier = partial(asyncio.to_thread, self.talks.archive.earlier)
+        return HandsOnMemory(self.home, earlier, self.forgetting.forget)
 
     def capsules(self) -> list[Listing]:
         """Every capsule that is kept now."""
@@ -180,17 +181,18 @@ async def open_talks(
         tools = partial(_own_tools, personas, home=home, own=lambda: (*own.tools, *servers.tools), names=models.builtin)
         services = _services(
             config, models, personas, pool, tools, servers, memory,
-            lambda fact: Forgetting(talks, models, home).forget(fact),
+            lambda fact: forgetting.forget(fact),  # noqa: PLW0108 - it is made below
         )  # fmt: skip
         talks = Talks(
             services, limit=config.sessions, settings=settings_of(config),
             journals=models.deployment.journals, pictures=config.home / "pictures",
         )  # fmt: skip
         stack.callback(talks.close)
-        await _let_go(talks, Forgetting(talks, models, home), report)
+        forgetting = await stack.enter_async_context(Forgetting(talks, models, home))
+        await _delete_old(talks, report)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
-        app = App(talks, config, models, personas, home, servers, time.monotonic() - begin)
+        app = App(talks, config, models, personas, home, servers, forgetting, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
         thread = models.deployment.thread
         idle = (listed.run(), _tidy(thread), _fall_asleep(thread, config.sleep_after * 60, report))
@@ -203,8 +205,7 @@ async def open_talks(
             await asyncio.wait(behind)
 
 
-async def _let_go(talks: Talks, forgetting: Forgetting, report: Report) -> None:
-    await forgetting.go_on()
+async def _delete_old(talks: Talks, report: Report) -> None:
     if gone := await asyncio.to_thread(talks.archive.delete_old, time.time()):
         report(f"{gone} talks without a name, last open {KEPT_DAYS} days ago or more, were deleted")
 
@@ -304,7 +305,7 @@ def _make_home(home: Path) -> None:
 def _services(
     config: Config, models: Models, personas: dict[str, Persona], pool: ThreadPoolExecutor,
     tools: Callable[..., ToolRegistry], servers: McpServers, memory: MemoryFile,
-    forget: Callable[[str], Awaitable[None]],
+    forget: Callable[[str], Awaitable[bool]],
 ) -> Services:  # fmt: skip
     return Services(
         Engines(models.llm, models.tts, models.asr),

@@ -99,7 +99,7 @@ class Services:
     speaks: tuple[str, ...] = ()
     facts: Callable[[], tuple[str, ...]] = tuple
     """The sentences that are remembered of the user; talks begin with them."""
-    forget: Callable[[str], Awaitable[None]] | None = None
+    forget: Callable[[str], Awaitable[bool]] | None = None
     """Takes a sentence out of everything that is stored of the talks; None: nothing is."""
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
@@ -150,8 +150,8 @@ class TalkContext:
     playing: FrontPlayer = field(default_factory=FrontPlayer, init=False)
     """A model of the front's loudspeaker, fed with these events."""
     approvals: Approvals = field(default_factory=Approvals, init=False)
-    forgets: list[str] = field(default_factory=list, init=False)
-    """The sentences that were forgotten while a reply was made."""
+    forgets: dict[str, asyncio.Future[bool]] = field(default_factory=dict, init=False)
+    """The sentences that were forgotten while a reply was made, each with whether it is gone."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
 
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:

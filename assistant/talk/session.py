@@ -192,29 +192,29 @@ class Session:
         """Let a call wait that an earlier session of this talk asked about. Before `run`."""
         self._context.approvals.wait_for_answer(call)
 
-    async def forget_words(self, fact: str) -> bool:
+    async def forget_words(self, fact: str, gone: asyncio.Future[bool] | None = None) -> asyncio.Future[bool]:
         """Take a sentence out of the talk. Its state is folded again, and the bytes of its journal are written anew.
-        False: they may still hold it."""
-        if self._context.turn.replying:  # it has read the sentence and may write it again
-            self._context.forgets.append(fact)
-        else:
-            await self._replies.candidates.drop_candidate()
-            for engine in self._services.engines.stateful:
-                await engine.forget_talk(self.talk)
-        if self._over:  # its journal is closed
-            return False
+        `gone` is set when no reply is being made any more that has read it. False: the bytes may still hold it."""
+        gone = gone or asyncio.get_running_loop().create_future()
         both = zip(self.conversation, without_fact(self.conversation, fact), strict=True)
         marked = [left for entry, left in both if left is not entry]
-        for left in marked:
+        for left in marked:  # first, so that a reply that begins now does not read it
             self.conversation.put(left)
         if marked and self._begun and not self._stop.is_set():  # beside, as a front may be slow to read
             self._context.group.create_task(self._context.emit(told_as_forgotten(marked)))
-        return self._context.keeping.forgets(self.conversation, fact)
+        if self._context.turn.replying:  # it has read the sentence and may write it again
+            self._context.keeping.forgets(self.conversation, fact)
+            return self._context.forgets.setdefault(fact, gone)
+        await self._replies.candidates.drop_candidate()
+        for engine in self._services.engines.stateful:
+            await engine.forget_talk(self.talk)
+        gone.set_result(not self._over and self._context.keeping.forgets(self.conversation, fact))  # over: it is closed
+        return gone
 
     async def _forget_again(self) -> None:
         """No reply is being made any more that began before something was forgotten."""
         while self._context.forgets and not self._context.turn.replying:
-            await self.forget_words(self._context.forgets.pop())
+            await self.forget_words(*self._context.forgets.popitem())
 
     @property
     def takes_rings(self) -> bool:

@@ -116,36 +116,37 @@ class Talks:
             await engine.forget_talk(talk)
         self.forget(talk)
 
-    async def forget_words(self, fact: str) -> list[str]:
-        """Take a remembered sentence out of every talk, and drop the engines' states of it. Returns the talks whose
-        stored words may still hold it: another program has them open, or the disk is full."""
+    async def forget_words(self, fact: str) -> list[asyncio.Future[bool]]:
+        """Take a remembered sentence out of every talk, and drop the engines' states of it. Returns whether it is gone,
+        talk by talk: False where another program has the talk open or the disk is full. It is not known yet where a
+        reply that has read the sentence is being made."""
         self._parked.clear()
-        left = []
+        told = []
         for talk in dict.fromkeys((*self._open, *self.archive.talks())):
             if talk not in self._open:
                 for engine in self.engines.stateful:
                     await engine.forget_talk(talk)
-            session, gone = None, True
+            session, gone = None, None
             while (found := self._open.get(talk)) is not session:  # it may have been opened meanwhile, or taken over
                 if (session := found) is not None:
                     gone = await session.forget_words(fact)
-            try:
-                if session is None:
-                    gone = self._forget_kept(talk, fact)
-                if not gone:
-                    left.append(talk)
-            except OSError as error:
-                log.warning("talk %s may still hold what was forgotten: %s", talk, error)
-                left.append(talk)
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                log.warning("talk %s is damaged and cannot be cleared of what was forgotten: %s", talk, error)
-        return left
+            if session is None or gone is None:
+                gone = asyncio.get_running_loop().create_future()
+                gone.set_result(self._forget_kept(talk, fact))
+            told.append(gone)
+        return told
 
     def _forget_kept(self, talk: str, fact: str) -> bool:
         """At one go: the journal of a session that opened meanwhile must not be closed."""
-        journal = self._journals.open(talk) if talk in self._journals else None
         try:
+            journal = self._journals.open(talk) if talk in self._journals else None
             return journal is None or forget_in(journal, self._album(talk), fact)
+        except OSError as error:
+            log.warning("talk %s may still hold what was forgotten: %s", talk, error)
+            return False
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            log.warning("talk %s is damaged and cannot be cleared of what was forgotten: %s", talk, error)
+            return True
         finally:
             self._journals.close(talk)
 

@@ -184,10 +184,12 @@ class HomeRows:
         made   all changes of the talk's tool call so far; they are stored beside the rows, in one write
         """
         self._opened()
-        before, noted = dict(self._slots), dict(self._unnoted)
+        before = dict(self._slots), dict(self._unnoted), self.forgetting
         if talk:
             self._unnoted[talk] = made or {}
         changes = [*changes]
+        again = {new.text for slot, _, new in changes if slot == MEMORY and isinstance(new, Thing)}
+        self.forgetting = tuple(one for one in self.forgetting if one not in again)  # or the next start would forget it
         for slot, old, new in changes:
             if slot == MEMORY and self.memory is not None:
                 continue
@@ -197,7 +199,7 @@ class HomeRows:
             self._save()
             self._change_memory(changes)
         except (OSError, AnswerError) as error:
-            self._slots, self._unnoted = before, noted
+            self._slots, self._unnoted, self.forgetting = before
             if isinstance(error, AnswerError):
                 raise
             raise AnswerError(f"it cannot be stored: {error.strerror}", "I could not store that.") from error

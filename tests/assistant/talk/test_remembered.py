@@ -99,19 +99,14 @@ class Home:
         rows = HomeRows(self.folder / "household.json", memory=file)
         talks = self.folder / "talks"
 
-        def forgetting() -> Forgetting:
-            deployment = SimpleNamespace(registry=SimpleNamespace(listing=list), thread=Alone())
-            models: Any = SimpleNamespace(llm=world.llm, deployment=deployment, deployments=[deployment])
-            return Forgetting(world.talks, models, rows)
-
-        async def forget(fact: str) -> None:
-            await forgetting().forget(fact)
-
         world = World(
             answers, Settings(persona="ada", turn_detection=None, memory=memory), folder=talks, facts=file.facts,
-            forget=forget,
+            forget=lambda fact: forgetting.forget(fact),  # noqa: PLW0108 - it is made below
         )  # fmt: skip
-        self.rows, self.go_on = rows, lambda: forgetting().go_on()
+        deployment = SimpleNamespace(registry=SimpleNamespace(listing=list), thread=Alone())
+        models: Any = SimpleNamespace(llm=world.llm, deployment=deployment, deployments=[deployment])
+        forgetting = Forgetting(world.talks, models, rows)
+        self.rows, self.go_on = rows, forgetting.go_on
         services = world.talks._services
 
         def tools(session: Any) -> Any:
@@ -291,12 +286,12 @@ def test_forgotten_while_a_reply_sounds(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         [open_talk] = world.talks._open
         await home.hands.forget_sentence(FACT)
-        assert not home.rows.forgetting
         while not world.of(ResponseDone):
+            assert home.rows.forgetting == (FACT,), "a kill may come at any time"
             await asyncio.sleep(0.01)
         assert "Zanzibar" in said(world)[-1], "the test would find it"
         await asyncio.sleep(0.01)
-        assert b"anzibar" not in home.bytes(), "while the talk is open"
+        assert b"anzibar" not in home.bytes() and not home.rows.forgetting, "while the talk is open"
         assert not any("anzibar" in str(state) for state in (world.llm.folded, world.tts.said))
         [reply] = [item.id for item in world.of(ResponseDone)[-1].response.output]
         told = [event.item_ids for event in world.of(WordsForgotten)]
@@ -402,6 +397,74 @@ def test_forgotten_though_the_front_left_in_the_middle_of_the_answer(tmp_path: P
         await world.talk(*asked("why", FORGETS), until=20, microphone=False)
         assert "forgotten" not in "".join(said(world)), "it was cut off"
         assert b"anzibar" not in home.bytes()
+        home.stop()
+
+    run(story())
+
+
+def test_forgotten_though_the_front_leaves_while_it_is_being_forgotten(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        await world.talk(*asked(TELLS), until=10, microphone=False)
+        talking = asyncio.create_task(world.talk(*asked("why", FORGETS), until=20, microphone=False))
+        await asyncio.sleep(1)
+        [session] = world.talks._open.values()
+        forget_talk = world.llm.forget_talk
+
+        async def slowly(name: str) -> None:
+            session.close()
+            await asyncio.sleep(0.5)
+            await forget_talk(name)
+
+        world.llm.forget_talk = slowly  # type: ignore[method-assign]
+        await talking
+        await asyncio.sleep(2)
+        assert b"anzibar" not in home.bytes() and not home.rows.forgetting
+        home.stop()
+
+    run(story())
+
+
+def test_a_reply_that_begins_while_something_is_forgotten(tmp_path: Path) -> None:
+    """It reads the talk without the sentence."""
+    home = Home(tmp_path)
+    world = home.start()
+
+    async def story() -> None:
+        talking = asyncio.create_task(world.talk(*asked(TELLS, "go on"), until=20, microphone=False))
+        await asyncio.sleep(8)
+        forget_talk = world.llm.forget_talk
+
+        async def slowly(name: str) -> None:
+            await asyncio.sleep(1)
+            await forget_talk(name)
+
+        world.llm.forget_talk = slowly  # type: ignore[method-assign]
+        asked_for: list[Prompt] = []
+        world.llm.answers = lambda prompt: asked_for.append(prompt) or answers(prompt)  # type: ignore[func-returns-value]
+        await home.hands.forget_sentence(FACT)
+        assert asked_for and "anzibar" not in str(asked_for)
+        await talking
+        home.stop()
+
+    run(story())
+
+
+def test_remembered_again_before_all_talks_have_forgotten_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.start()
+
+    async def story() -> None:
+        row = Thing(1, FACT)
+        home.rows.change([(MEMORY, None, row)])
+        home.rows.forget(row)
+        home.rows.change([(MEMORY, None, row)])
+        killed(home)
+        home.rows.open()
+        await home.go_on()
+        assert [row.text for row in home.rows.rows(MEMORY) if isinstance(row, Thing)] == [FACT]
         home.stop()
 
     run(story())
