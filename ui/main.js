@@ -14,7 +14,7 @@ import { EMPTY, answering, byName, phase, reduce, unheardOf } from "./session.js
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
 import { askForToken, ownToken } from "./token.js";
-import { better } from "./view/better.js";
+import { better, modelLine } from "./view/better.js";
 import { controls, fillDevices, stops } from "./view/controls.js";
 import { conversation } from "./view/conversation.js";
 import { byId, setText } from "./view/dom.js";
@@ -167,7 +167,8 @@ let talksLoaded = /** @type {ReturnType<typeof loadTalks>|null} */ (null);
 const showTalks = async () => (await (talksLoaded ??= loadTalks()))();
 const loadMemory = async () => {
   const { memoryDialog } = await import("./view/memory.js");
-  return memoryDialog({ memory, current: () => state.conversationId, onOpen: (id) => reopen(id) });
+  const small = () => modelLine(state.machine)?.small ?? false;
+  return memoryDialog({ memory, current: () => state.conversationId, small, onOpen: (id) => reopen(id) });
 };
 let memoryLoaded = /** @type {ReturnType<typeof loadMemory>|null} */ (null);
 const showMemory = async () => (await (memoryLoaded ??= loadMemory()))();

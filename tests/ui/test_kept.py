@@ -193,6 +193,7 @@ def test_what_is_remembered_is_seen_edited_and_forgotten(page: Page, product: Pr
     expect(line).to_contain_text("Kept: my sister is called", timeout=SLOW)
     page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
     page.click("#remembered")
+    expect(page.locator("#memory-file")).to_contain_text("This small model reads them when you say “read my notes”")
     rows = page.locator("#memory-list li")
     ann, tea = rows.filter(has_text="called Ann"), rows.filter(has_text="tea")
     expect(ann.locator("span")).to_have_text(re.compile("^Today, .*turn 2 of this talk$"), timeout=SLOW)

@@ -8,11 +8,11 @@ const DAY = /^\d{4}-\d\d-\d\d \d\d:\d\d$/;
 
 /**
  * @param {{
- *   memory: import("../memory.js").MemoryFile, current: () => string|null,
+ *   memory: import("../memory.js").MemoryFile, current: () => string|null, small: () => boolean,
  *   onOpen: (talk: string) => void,
- * }} options
+ * }} options `small`: the model reads them only when it is asked
  */
-export function memoryDialog({ memory, current, onOpen }) {
+export function memoryDialog({ memory, current, small, onOpen }) {
   const [dialog, list, field] = [byId("memory"), byId("memory-list"), byId("memory-new")];
 
   const tell = (/** @type {string} */ text) => setText(byId("memory-told"), text);
@@ -23,7 +23,8 @@ export function memoryDialog({ memory, current, onOpen }) {
       const { data, file, complaint } = await asked;
       list.replaceChildren(...data.map(row));
       if (data.length === 0) list.append(make("li.empty", { text: "Nothing is remembered yet. Write a sentence here, or ask in a talk to have one noted." }));
-      setText(byId("memory-file"), `Every talk begins with these sentences. They are ${file} in the home folder of the machine that runs the assistant, and nowhere else; you can edit that file too.`);
+      const known = small() ? "This small model reads them when you say “read my notes”, and any other begins every talk with them." : "Every talk begins with these sentences.";
+      setText(byId("memory-file"), `${known} They are ${file} in the home folder of the machine that runs the assistant, and nowhere else; you can edit that file too.`);
       tell([done, complaint].filter((part) => part).join(" "));
       return true;
     } catch (error) {
@@ -67,7 +68,7 @@ export function memoryDialog({ memory, current, onOpen }) {
 
   byId("memory-add").addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (field.value.trim() !== "" && await attempt(memory.change({ add: field.value }), "Kept. The next talk knows it.")) field.value = "";
+    if (field.value.trim() !== "" && await attempt(memory.change({ add: field.value }), small() ? "Kept." : "Kept. The next talk knows it.")) field.value = "";
   });
   return async function show() {
     field.value = "";
