@@ -118,9 +118,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped.", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
     except Exception as error:
         if not is_told(error):
             raise
@@ -137,8 +134,15 @@ def is_told(error: Exception) -> bool:
 
 def run_and_exit() -> NoReturn:
     """Entry point of the process. After a stop everything is put away by then, so libraries are not unloaded."""
-    status = main()
-    sys.stdout.flush()
+    try:
+        try:
+            status: str | int | None = main()
+        except SystemExit as end:  # of argparse, behind a help text
+            status = end.code
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has had enough, as `head` has; what is left goes nowhere at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
     sys.stderr.flush()
     if status == INTERRUPTED:
         os._exit(status)

@@ -79,7 +79,7 @@ def open_asr(
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
-            f"--asr {asked} needs the package {error.name}; {adding(extra)}"
+            f"--asr {asked} needs the package {error.name}; run: {adding(extra)}"
         ) from error
     return found
 

@@ -265,7 +265,7 @@ def load_transducer(folder: Path) -> Transducer:
     try:
         import sherpa_onnx
     except ImportError as error:
-        raise SettingError(f"a transducer needs sherpa-onnx; {adding('transducer')}") from error
+        raise SettingError(f"a transducer needs sherpa-onnx; run: {adding('transducer')}") from error
     bias = (folder / PIECES).is_file()
     if bias:
         _check_pieces(folder / PIECES)

@@ -32,6 +32,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
+        if message.endswith(("ACTION", "COMMAND")):
+            message += f"; `{self.prog} --help` lists them"
         self.exit(2, f"{self.prog}: {message}\n")
 
     def _refusal(self, rest: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ def wyoming_address(uri: str) -> tuple[str, int]:
     try:
         import wyoming  # noqa: F401
     except ImportError as error:
-        raise SettingError(f"the Wyoming protocol needs the package wyoming; {adding('wyoming')}") from error
+        raise SettingError(f"the Wyoming protocol needs the package wyoming; run: {adding('wyoming')}") from error
     if not is_loopback(host):
         print("note: Wyoming has no key and no encryption: everybody who reaches this port can hear answers, use the "
               "tools and change your lists. Let a firewall admit Home Assistant alone.", file=sys.stderr)  # fmt: skip

@@ -67,23 +67,24 @@ async def _with_servers(config: Config, args: argparse.Namespace) -> int:
     servers = McpServers.of_home(config.home, (*names, *(tool.spec.name for tool in own.tools)))
     try:
         await servers.start()
+        if not servers.names and not servers.problems:
+            print(f"there is no mcp.json in {config.home}; `assistant mcp --help` shows what it looks like")
+            return 1 if args.action == "try" else 0
         if args.action == "try":
             return await call(servers, args.server, args.tool, args.arguments)
-        print_list(servers, str(config.home))
+        print_list(servers)
         return 1 if servers.problems else 0
     finally:
         await servers.stop()
 
 
-def print_list(servers: McpServers, home: str) -> None:
-    if not servers.names and not servers.problems:
-        print(f"there is no mcp.json in {home}; `assistant mcp --help` shows what it looks like")
+def print_list(servers: McpServers) -> None:
     for name in servers.names:
         tools = [tool for tool in servers.tools if tool.server == name]
         print(f"{name}: {len(tools)} tools")
         for tool in tools:
             print(f"  {tool.spec.name:<28} {_kind(tool):<14} {tool.spec.description[:70]}")
-    for line in servers.problems:
+    for line in dict.fromkeys(servers.problems):  # a missing package is the same for all of them
         print(line)
 
 

@@ -232,7 +232,7 @@ def print_profiles(models: Path, gpu_free_bytes: int, host_free_bytes: int) -> N
     from assistant.app.hub import is_present, model_folder
 
     best = offer(gpu_free_bytes, host_free_bytes)
-    row = "{:1} {:<12} {:<8} {:<12} {:<7} {}".format
+    row = "{:1} {:<12} {:<8} {:<14} {:<7} {}".format
     lines = [row("", "name", "download", "free memory", "here", "models")]
     for profile in PROFILES.values():
         name, _, download, memory, _ = profile_cells(profile)

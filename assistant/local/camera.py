@@ -89,7 +89,7 @@ def _opened(name: str) -> Source:
     try:
         import cv2
     except ImportError as error:
-        raise DeviceError(f"a camera needs one more package: {adding('camera')}") from error
+        raise DeviceError(f"a camera needs one more package; run: {adding('camera')}") from error
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # it tells each way to open one that failed
     source = cv2.VideoCapture(int(name) if name.isascii() and name.isdigit() else name)
     if not source.isOpened():

@@ -1,6 +1,7 @@
 """The command line: help that teaches and is fast, and errors in one line."""
 
 import argparse
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -107,6 +108,18 @@ def test_help_loads_nothing_heavy():
     code = f"import sys; from assistant import cli; cli.build_parser();print(sorted({HEAVY!r} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_had_enough_is_no_error(unbuffered):
+    """As `head`."""
+    for command in ([], ["--help"], ["mcp", "--help"]):
+        with subprocess.Popen(
+            [sys.executable, "-m", "assistant", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        ) as process:  # fmt: skip
+            process.stdout.close()
+            assert process.stderr.read() == b"" and process.wait() in (0, 1)
 
 
 def test_a_stop_while_the_commands_are_still_looked_for_is_one_line(capsys, monkeypatch):

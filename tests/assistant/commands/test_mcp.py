@@ -41,7 +41,8 @@ def test_ls_lists_tools_and_what_is_wrong(home: Path, capsys: pytest.CaptureFixt
     rows = {line.split()[0]: line for line in told.splitlines() if line.startswith("  ")}
     assert "reads" in rows["look"] and "Look something up." in rows["look"] and "asks first" in rows["put"]
     (home / "mcp.json").unlink()
-    assert cli.main(["mcp", "ls"]) == 0 and "there is no mcp.json" in capsys.readouterr().out
+    for command, status in (["ls"], 0), (["try", "papers", "look"], 1):
+        assert cli.main(["mcp", *command]) == status and "there is no mcp.json" in capsys.readouterr().out
 
 
 def test_try_calls_a_tool(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,8 @@ def test_the_list_fits_80_columns_and_marks_what_fits_the_machine(tmp_path, caps
         pull.print_profiles(tmp_path, gpu, host)
         *rows, empty, fits, licences, last = capsys.readouterr().out.splitlines()
         assert max(map(len, rows)) <= 80 and not empty
+        columns = [rows[0].index(name) - 1 for name in ("download", "free memory", "here", "models")]
+        assert {row[column] for row in rows for column in columns} == {" "}
         assert [row.split()[1] for row in rows if row.startswith("*")] == [profile, f"ears-{ears}"]
         assert {row[2:].split()[0] for row in rows[1:]} >= {*PROFILES, "ears-tiny"}
         assert f"{host / gib:.1f} GiB of memory" in fits and licences.count("Non-Commercial") == 1
