@@ -25,14 +25,14 @@ Kept: TypeAlias = dict[str, np.ndarray]
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
 """(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
-LIKELY, LIKELY_ALONE = -5.5, -1.5
+LIKELY, LIKELY_ALONE = -5.5, -2.5
 """The natural logarithms of the probabilities from which on a name was said: of two tokens or more, with the word
 before it, and of one. Fitted as above, for two readings that agree (`assistant.talk.waiting`)."""
 LIKELY_A_LETTER = -1.5
 """The same for each letter of a phrase that a network of its own believes to have heard. Phrases that were said reach
 -1.4 near, and 11 of 12 in a kitchen; what the networks mistook for them in two hours had -1.8 at most."""
-SURELY_GOES_ON = 1e-3
-"""The least probability that a name ends where it does, as names that are known to be said are counted too."""
+ENDS = 0.5
+"""The least probability that a word ends where the name does: "Benchmarks" and "Benetton" begin with "Ben", too."""
 FIRST_WORDS, GO_ON = 6, 3
 """Pieces that may begin the word before a name, and those that may follow: a mark, or the word's end."""
 
@@ -102,12 +102,12 @@ class Naming:
         return _Place((*place.before, token), score, _chances(rows[0]), past)
 
     def _chance(self, place: _Place, tokens: Sequence[int]) -> float:
-        """The log probability of a name at a place, and of its end: "Benchmarks" begins with "Ben" too."""
+        """The log probability of a name at a place, and of its end; minus infinity if a longer word is likelier."""
         rows, _ = self._step(tokens, place.past)
         each = [place.next, *map(_chances, rows)]
         ends = 1.0 - float(np.exp(each[-1][self._goes_on]).sum())
         name = sum(float(row[token]) for row, token in zip(each, tokens, strict=False))
-        return name + math.log(max(ends, SURELY_GOES_ON))
+        return name + math.log(ends) if ends >= ENDS else -math.inf
 
 
 def _chances(row: np.ndarray) -> np.ndarray:
