@@ -331,6 +331,9 @@ const ON = {
       insert(next, blank(`${OWN_TOOL}kept-${responseId}-${next.items.length}`, { kind: "kept", status: "completed", text, responseId, at }), null), state);
     return takenOut(kept, removed, responseId, at);
   },
+  "assistant.servers_starting": (state, { servers }) => (servers.length > 0
+    ? notice(state, `Still starting: ${servers.join(", ")}. What they can do joins our talk when they are ready.`, "servers")
+    : { ...state, notices: state.notices.filter((one) => one.code !== "servers") }),
   "assistant.forgotten": (state, { item_ids, response_ids, text }) => {
     const shows = (/** @type {Item} */ item) => !item.id.startsWith(OWN_TOOL) || !response_ids.includes(item.responseId);
     const items = state.items.filter(shows).map((item) => (item_ids.includes(item.id)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assistant.base.errors import EngineFailed, SettingError
 from assistant.contracts import Prompt
-from assistant.events import Settings
+from assistant.events import Settings, ToolSpec
 from assistant.personas import load_personas
 from assistant.talk import Services, Session
 
@@ -28,7 +28,7 @@ class ListedPersonas:
     def __init__(self, services: Services, settings: Settings, folder: Path) -> None:
         self._services, self._settings, self._folder = services, settings, folder
         self._seen = self._files()
-        self._facts = services.facts()
+        self._told = self._told_now()
 
     def beginnings(self) -> dict[str, Prompt]:
         """The prompt that a talk begins with, by persona."""
@@ -66,8 +66,8 @@ class ListedPersonas:
     def _changed(self) -> bool:
         """Take over what the files say now. A file that cannot be read is reported, and changes nothing."""
         if (seen := self._files()) == self._seen:
-            facts, self._facts = self._facts, self._services.facts()
-            return facts != self._facts
+            told, self._told = self._told, self._told_now()
+            return told != self._told
         self._seen = seen
         try:
             found = load_personas(self._folder)
@@ -80,6 +80,11 @@ class ListedPersonas:
             del personas[gone]
         personas.update(found)
         return changed
+
+    def _told_now(self) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
+        """Everything else in a beginning that may change: what is remembered, and the tools of MCP servers."""
+        servers = self._services.servers
+        return self._services.facts(), () if servers is None else tuple(tool.spec for tool in servers.tools)
 
     def _files(self) -> list[tuple[str, int, int]]:
         found = []

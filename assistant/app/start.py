@@ -160,7 +160,8 @@ async def open_talks(
 ) -> AsyncIterator[App]:
     """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
     `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
-    promise to ring; `pages`: they come and go in pages, so without a loudspeaker it promises no more than they can.
+    promise to ring; `pages`: they come and go in pages, so without a loudspeaker it promises no more than they can,
+    and it waits for no slow MCP server.
     `standing`: parts of an earlier opening, which stay if these settings do not change them.
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
@@ -170,10 +171,10 @@ async def open_talks(
     async with AsyncExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
-        servers, started = await stack.enter_async_context(_mcp_servers(config, own))
+        servers, started = await stack.enter_async_context(_mcp_servers(config, own, report))
         models = await _models(config, stack, report, standing or Standing())
-        await started
-        _report_all(report, own.problems, servers.problems)
+        if not pages:
+            await started
         memory = MemoryFile(config.home / FILE)
         aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
         home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays, memory, pages)))
@@ -211,10 +212,18 @@ async def _delete_old(talks: Talks, report: Report) -> None:
 
 
 @asynccontextmanager
-async def _mcp_servers(config: Config, own: OwnTools) -> AsyncIterator[tuple[McpServers, asyncio.Task[None]]]:
+async def _mcp_servers(
+    config: Config, own: OwnTools, report: Report
+) -> AsyncIterator[tuple[McpServers, asyncio.Task[None]]]:
     """Those of `mcp.json`, which start while the models are loaded; the task is done when they have."""
     servers = McpServers.of_home(config.home, (*builtin_names(), *(tool.spec.name for tool in own.tools)))
-    starting = asyncio.create_task(servers.start())
+
+    async def start() -> None:
+        _report_all(report, own.problems)
+        await servers.start()
+        _report_all(report, servers.problems)
+
+    starting = asyncio.create_task(start())
     try:
         yield servers, starting
     finally:

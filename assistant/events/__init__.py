@@ -45,6 +45,7 @@ from assistant.events.extensions import (
     Nod,
     PersonaSwitched,
     Resume,
+    ServersStarting,
     SightChanged,
     StateChanged,
     StopPlayback,
@@ -130,8 +131,8 @@ Event: TypeAlias = (
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | ToolBegun | ToolAsked
-    | ToolsListed | MemoryChanged | WordsForgotten | LanguageTold | FrameShown | TimelineReady | SightChanged
-    | WakeChanged
+    | ToolsListed | ServersStarting | MemoryChanged | WordsForgotten | LanguageTold | FrameShown | TimelineReady
+    | SightChanged | WakeChanged
 )  # fmt: skip
 
 __all__ = [
@@ -193,6 +194,7 @@ __all__ = [
     "SemanticVad",
     "ServerAsk",
     "ServerVad",
+    "ServersStarting",
     "Settings",
     "SettingsUpdated",
     "SightChanged",

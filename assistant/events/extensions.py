@@ -104,6 +104,13 @@ class ToolAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ServersStarting:
+    """Extension: these MCP servers are still starting; the tools of the others are there."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryChanged:
     """Extension: a reply added these sentences to the memory, or took them out; an undo has an empty `response_id`."""
 
@@ -173,7 +180,7 @@ class WakeChanged:
 
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
-    ToolAsked, MemoryChanged, WordsForgotten, LanguageTold, FrameShown, TimelineReady, SightChanged,
+    ToolAsked, ServersStarting, MemoryChanged, WordsForgotten, LanguageTold, FrameShown, TimelineReady, SightChanged,
     WakeChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

@@ -334,6 +334,7 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
             "arguments": e.arguments,
         },
     ),
+    talk.ServersStarting: ("tools", "assistant.servers_starting", lambda e: {"servers": list(e.names)}),
     talk.MemoryChanged: (
         "memory",
         "assistant.remembered",

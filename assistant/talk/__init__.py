@@ -22,6 +22,7 @@ idle           nobody speaks
 inlet          a front's commands come in: sound to hearing, the rest straight to the session
 interruption   what speech over a reply does to it, as a table
 keeping        words and tools' values as tables of the talk's journal
+late_tools     tools of servers that were still starting when the talk began
 leaning        those words, renewed as the talk goes on
 lead           how far a reply's sound is ahead of its player
 messages       messages to a session's inbox, and those that only turn-taking gets

@@ -49,6 +49,16 @@ class ToolHost(Protocol):
 class ToolServers(Protocol):
     """The MCP servers of the home."""
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Those that a talk has which begins now."""
+
+    @property
+    def starting(self) -> tuple[str, ...]: ...
+
+    async def one_is_up(self) -> None:
+        """Return once one of those is ready, or given up."""
+
     async def tools_of(self, name: str) -> tuple[Tool, ...]:
         """Raises ToolError with a sentence for a server that does not work."""
 

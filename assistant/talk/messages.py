@@ -126,6 +126,11 @@ Waiting: TypeAlias = Literal["looks", "works", "thinks"]
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsCame:
+    """An MCP server that was starting is ready, or given up."""
+
+
+@dataclass(frozen=True, slots=True)
 class StillSilent:
     """The conversation's reply has been silent for long."""
 
@@ -159,7 +164,7 @@ class PictureCame:
 
 
 Noticed: TypeAlias = UserBegan | UserProgress | UserMayBeDone | UserEnded | UserWords | NothingToCommit | Cleared
-Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | StillSilent | SayNow
+Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | StillSilent | SayNow | ToolsCame
 
 # ------------------------------------------------------- from replies to turn-taking, without delay
 

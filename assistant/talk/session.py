@@ -60,6 +60,7 @@ from assistant.talk.hearing import Hearing
 from assistant.talk.idle import IdleTimer
 from assistant.talk.inlet import Inlet
 from assistant.talk.keeping import Keeping
+from assistant.talk.late_tools import LateTools
 from assistant.talk.messages import (
     Cleared,
     ClientCancel,
@@ -72,6 +73,7 @@ from assistant.talk.messages import (
     ReplyOver,
     SayNow,
     StillSilent,
+    ToolsCame,
     UserBegan,
     UserEnded,
     UserMayBeDone,
@@ -130,6 +132,7 @@ class Session:
         self._hearing = Hearing(context, self._inlet)
         self._state_sync = StateSync(context)
         self._preferences = Preferences(context, self._state_sync)
+        self._late_tools = LateTools(context, self._state_sync, lambda: services.tools(self))
         take_back = TakeBack(context, self._state_sync)
         turns = TurnTimes(context)
         words = PendingTranscripts(context, turns)
@@ -262,6 +265,7 @@ class Session:
                 group.create_task(self._inlet.run())
                 group.create_task(self._serve())
                 group.create_task(self._end_when_closed())
+                group.create_task(self._late_tools.wait_for_servers())
                 if torn := self._context.keeping.torn():
                     await self._context.emit(Error("talk_cut_short", torn, kind="server_error"))
                 await self._preferences.tell_language()
@@ -302,6 +306,7 @@ class Session:
                 await self._answers[type(message)](message)
                 await self._shown.report()
                 await self._forget_again()
+                self._late_tools.take_in()
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)
@@ -314,6 +319,7 @@ class Session:
             UserBegan: nothing, UserProgress: nothing, UserMayBeDone: nothing, UserEnded: nothing,
             Cleared: nothing, IdleOver: nothing, SayNow: nothing, StillSilent: nothing,
             UserWords: words.arrived,
+            ToolsCame: self._late_tools.came,
             NothingToCommit: self._refuse_commit,
             Refused: self._refuse,
             ReplyOver: self._reply_over,

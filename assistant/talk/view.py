@@ -82,6 +82,12 @@ class ReplyView:
                 found.append(tool)
         return ToolRegistry((tool for tool in found if tool.spec.name not in taken), self._own.kept)
 
+    def renew(self, own: ToolRegistry) -> None:
+        """Take over the tools of MCP servers, and the order, from a registry that was made later; the session's own
+        tools stay, with their storage."""
+        known = {tool.spec.name: tool for tool in self._own if not tool.server}
+        self._own = ToolRegistry((known.get(tool.spec.name, tool) for tool in own), self._own.kept)
+
     def take_in(self, server: str, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """The tools of an MCP server that the client asked for. Returns those that the talk did not have."""
         own = {tool.spec.name for tool in self._own}

@@ -370,6 +370,32 @@ def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) ->
     run(home, story)
 
 
+def test_a_server_that_is_slow_to_start_keeps_nobody_waiting(home: Path) -> None:
+    """Whoever asks for it by name waits for it."""
+    begin = f"exec {sys.executable} {SERVER} {home}/done.txt"
+    slow = {"command": "sh", "args": ["-c", f"until [ -e {home}/go ]; do sleep 0.02; done; {begin}"]}
+    write(home, {"slow": slow, "papers": fake(home, tools=["look"]), "gone": {"command": "no-such-program"}})
+
+    async def story() -> None:
+        servers = McpServers.of_home(home)
+        starting = asyncio.create_task(servers.start())
+        await asyncio.sleep(0)
+        assert servers.starting == ("slow", "papers", "gone") and not servers.tools
+        while len(servers.starting) > 1:
+            await servers.one_is_up()
+        assert servers.starting == ("slow",) and [tool.server for tool in servers.tools] == ["papers"]
+        asked = asyncio.create_task(servers.tools_of("slow"))
+        await asyncio.sleep(0.1)
+        assert not asked.done()
+        (home / "go").touch()
+        assert {tool.server for tool in await asked} == {"slow"}
+        await starting
+        assert not servers.starting and len({tool.server for tool in servers.tools}) == 2
+        await servers.stop()
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 @pytest.mark.parametrize(
     ("server", "told"),
     [

@@ -183,6 +183,13 @@ test("words that were forgotten while the link was lost are replaced when the ta
   assert.equal(after.items.find((/** @type {any} */ one) => one.id === "a1").text, "[forgotten]");
 });
 
+test("servers that are still starting are named until they are there", () => {
+  const starts = (/** @type {string[]} */ servers) => ({ type: "assistant.servers_starting", servers });
+  const state = run([...OPEN, starts(["files", "house"]), starts(["house"])]);
+  assert.deepEqual(state.notices.map((one) => one.text), ["Still starting: house. What they can do joins our talk when they are ready."]);
+  assert.deepEqual(run([starts([])], state).notices, []);
+});
+
 test("undo takes items away and marks their turn", () => {
   const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE,
     { type: "conversation.item.deleted", item_id: "a1" }, { type: "conversation.item.deleted", item_id: "u1" }]);

@@ -28,6 +28,9 @@ class McpServers:
         self._file, self._logs, self._taken = file, logs, taken
         self._servers = {plan.name: McpServer(plan, logs) for plan in file.plans}
         self._usable: set[str] = set()
+        self._starting: dict[str, None] = {}
+        self._up = asyncio.Event()
+        """Set, and another one put in its place, whenever one of those is ready or given up."""
         self._asked_for: dict[str, McpServer] = {}
         self._connecting: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By address: several talks may ask for one at the same time."""
@@ -44,6 +47,15 @@ class McpServers:
         return tuple(self._servers)
 
     @property
+    def starting(self) -> tuple[str, ...]:
+        """The servers that are not yet ready."""
+        return tuple(self._starting)
+
+    async def one_is_up(self) -> None:
+        """Return once one of those is ready, or given up."""
+        await self._up.wait()
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         """Those that a talk has which begins now."""
         usable = (server for name, server in self._servers.items() if name in self._usable)
@@ -51,6 +63,7 @@ class McpServers:
 
     async def start(self) -> None:
         """Start them all at once; one that does not work becomes a problem, and the others go on."""
+        self._starting = dict.fromkeys(self._servers)
         if self._servers:  # it takes a second, in which the loop has better things to do
             with suppress(ImportError):
                 await asyncio.to_thread(import_module, "mcp")
@@ -61,12 +74,16 @@ class McpServers:
     async def _start(self, server: McpServer) -> list[str]:
         try:
             await server.start()
+            self._usable.add(server.plan.name)
+            return list(server.problems)
         except ToolError as error:
             if server.plan.url and not server.refuses:
                 self._waiting.append(asyncio.create_task(self._start_later(server)))
             return [str(error)]
-        self._usable.add(server.plan.name)
-        return list(server.problems)
+        finally:
+            del self._starting[server.plan.name]
+            self._up.set()
+            self._up = asyncio.Event()
 
     async def _start_later(self, server: McpServer) -> None:
         """Try an address again until something is there: the machine or the house may have started with us."""
@@ -96,8 +113,11 @@ class McpServers:
         return url if url in self._file.allowed else None
 
     async def tools_of(self, name: str) -> tuple[Tool, ...]:
-        """The tools of a server that `named` returned; an allowed one is connected to now. Raises ToolError."""
+        """The tools of a server that `named` returned, once it is ready; an allowed one is connected to now. Raises
+        ToolError."""
         if name in self._servers:
+            while name in self._starting:
+                await self.one_is_up()
             if name not in self._usable:
                 raise ToolError(f"the MCP server {name!r} does not work; `assistant mcp ls` says why")
             return tuple(tool for tool in self.tools if tool.server == name)

@@ -467,6 +467,7 @@ EXTENSION_EVENTS = [
     talk.TimelineReady(talk.Timeline(1, "resp_1", 2.0, (talk.TimelinePart("hearing", 0.0, 4.0),), {"ttfa_ms": 9.0})),
     talk.ToolUsed("resp_1", "time", "{}", "noon", 2.0),
     talk.MemoryChanged("resp_1", ("I like tea",)),
+    talk.ServersStarting(("files",)),
     talk.WordsForgotten(("u",), ("resp_1",), "[forgotten]"),
     talk.LanguageTold("de", ("The voice here speaks English only.",)),
     talk.ToolBegun("resp_1", "write", "files", "{}"),
