@@ -16,6 +16,7 @@ words and the language of the talk. One that may lose its way has no words for i
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -83,13 +84,23 @@ class ToolLoop:
                 await self._out.send(EndOfMessage())
                 return
             try:
-                not_allowed = await self._calls.settle()
-                await self._passes()
-                if not_allowed is not None:
-                    await self._calls.drop(not_allowed)
+                await self._answer()
             except EngineFailed as error:
                 self.failure = error
                 await self._say(self._context.phrase("broken", BROKEN), MAX_ROUNDS)
+
+    async def _answer(self) -> None:
+        """An answer that is stopped once it was heard settles the call that waits, as a whole one does. Otherwise a yes
+        that interrupts it would be taken for a late answer to the question before."""
+        not_allowed = await self._calls.settle()
+        try:
+            await self._passes()
+        except asyncio.CancelledError:
+            if not_allowed is not None and self._outlet.trace.closed:
+                self._context.approvals.settle(not_allowed)
+            raise
+        if not_allowed is not None:
+            await self._calls.drop(not_allowed)
 
     async def _passes(self) -> None:
         done: list[ToolResult] = []

@@ -187,6 +187,21 @@ def test_a_nod_over_the_question_or_a_yes_before_it_is_no_answer(settings: Setti
         assert files.written == ["a.txt"] and world.when(ToolUsed)[0] > 8
 
 
+def test_a_yes_that_interrupts_the_answer_to_something_else_is_not_for_the_call() -> None:
+    """The person did not agree, and heard so."""
+    files = Files(ask=True)
+    world = World(
+        lambda prompt: answers(prompt) if prompt.lines[-1].text != "a story" else ["Once upon a time. " * 30],
+        FRONTS[0], files.tools,
+    )  # fmt: skip
+    world.llm.token_s = 0.2
+    world.play(
+        (0.1, typed("write it")), (0.2, CreateResponse()), (6.0, typed("a story")), (6.1, CreateResponse()),
+        (10.0, ("yes please", 0.6)), until=16,
+    )  # fmt: skip
+    assert files.written == [] and said(world)[-1].startswith("You said yes please")
+
+
 def test_a_question_that_was_taken_back_and_an_unknown_approval_run_nothing() -> None:
     files = Files(ask=True)
     world = world_of(files)
