@@ -160,9 +160,8 @@ async def open_talks(
 ) -> AsyncIterator[App]:
     """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
     `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
-    promise to ring; `pages`: they come and go in pages, so without a loudspeaker it promises no more than they can,
-    and it waits for no slow MCP server.
-    `standing`: parts of an earlier opening, which stay if these settings do not change them.
+    promise to ring; `pages`: they come and go in pages, so it waits for no slow MCP server, and without a loudspeaker
+    it promises no more than they can. `standing`: parts of an earlier opening, which stay if these settings let them.
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
     begin = time.monotonic()
