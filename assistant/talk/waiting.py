@@ -30,9 +30,9 @@ holds the end of what was said before."""
 READ_AT = (22, 38, 54)
 """Blocks of an utterance at which it is read: 0.7 s hold a name and a word behind it, 1.2 s a greeting as well, and in
 noise the ears need more."""
-AGAIN_BLOCKS = 5
-"""A name that was found once is read again 160 ms later, so that the request need not wait for the next of these. After
-64 ms the ears make the same mistakes again."""
+AGAIN_BLOCKS = 2
+"""A name that was found once is read again 64 ms later, so that the request need not wait for the next of these. After
+160 ms it is found in others' talk as often, and the first sound comes 35 ms later."""
 PAUSE_BLOCKS = 4
 """And 128 ms of silence."""
 PHRASE_BLOCKS = 44
