@@ -332,7 +332,7 @@ const ON = {
     return takenOut(kept, removed, responseId, at);
   },
   "assistant.servers_starting": (state, { servers }) => (servers.length > 0
-    ? notice(state, `Still starting: ${servers.join(", ")}. What they can do joins our talk when they are ready.`, "servers")
+    ? notice(state, `Still starting: ${servers.join(", ")}. Their tools join our talk when they are ready.`, "servers")
     : { ...state, notices: state.notices.filter((one) => one.code !== "servers") }),
   "assistant.forgotten": (state, { item_ids, response_ids, text }) => {
     const shows = (/** @type {Item} */ item) => !item.id.startsWith(OWN_TOOL) || !response_ids.includes(item.responseId);

@@ -186,7 +186,7 @@ test("words that were forgotten while the link was lost are replaced when the ta
 test("servers that are still starting are named until they are there", () => {
   const starts = (/** @type {string[]} */ servers) => ({ type: "assistant.servers_starting", servers });
   const state = run([...OPEN, starts(["files", "house"]), starts(["house"])]);
-  assert.deepEqual(state.notices.map((one) => one.text), ["Still starting: house. What they can do joins our talk when they are ready."]);
+  assert.deepEqual(state.notices.map((one) => one.text), ["Still starting: house. Their tools join our talk when they are ready."]);
   assert.deepEqual(run([starts([])], state).notices, []);
 });
 
